@@ -120,9 +120,24 @@ go_test() {
 	# The format testname shows what a failed test printed at once, the other one at the end.
 	local hidden=skipped
 	[ "${format:-pkgname}" = pkgname ] || hidden=skipped,output
-	"$gotestsum" --jsonfile-timing-events "$(mktemp "$results/$stage.XXXXXX")" --format "${format:-pkgname}" --format-hide-empty-pkg \
+	local output
+	output=$(mktemp "$results/outputXXXXXX")
+	"$gotestsum" --jsonfile-timing-events "$(mktemp "$results/$stage.XXXXXX")" --jsonfile "$output" --format "${format:-pkgname}" --format-hide-empty-pkg \
 		--hide-summary "$hidden" --rerun-fails=1 --rerun-fails-max-failures=10 --rerun-fails-run-root-test \
-		--rerun-fails-abort-on-data-race --packages "$packages" -- "$@"
+		--rerun-fails-abort-on-data-race --packages "$packages" -- "$@" && return
+	crashes "$output"
+	return 1
+}
+
+# crashes prints what a test binary said when it crashed. Its last words belong to a test without a result, so
+# gotestsum does not show them.
+crashes() {
+	awk '
+		!match($0, /"Package":"[^"]+"/) { next }
+		{ package = substr($0, RSTART, RLENGTH) }
+		/"Output":"(panic: |fatal error: |unexpected fault address|signal: )/ { left[package] = 80 }
+		left[package]-- > 0 && match($0, /"Output":".*"/) { print substr($0, RSTART + 10, RLENGTH - 11) }' "$1" |
+		sed -E 's/\\n$//; s/\\t/\t/g; s/\\"/"/g'
 }
 
 # feed runs one fuzz target of a folder, on what earlier runs found to be interesting. Where it finds

@@ -63,6 +63,7 @@ func newGraph(s streams) *cobra.Command {
 		ValidArgsFunction: completeFolders,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runGraph(cmd.Context(), s, f, args) },
 	}
+	addOverlayFlag(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.file, "filename", "f", "", "file with the custom resource; - is standard input")
 	flags.StringVar(&f.live, "live", "", "file with live objects; - is standard input")

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/registry"
@@ -16,6 +17,12 @@ import (
 
 // loader reads packages, and what they depend on from the registries that CUE_REGISTRY names.
 var loader = source.Loader{Modules: registry.New(registry.Options{})}
+
+// addOverlayFlag adds the flag for folders of constraints that hold for each package. A process runs one command.
+func addOverlayFlag(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&loader.Overlays, "overlay", nil, "`folder` of CUE files that are unified with the components of each package, in any order (repeatable)")
+	must(cmd.MarkFlagDirname("overlay"))
+}
 
 // loadOne checks and loads the one package that a folder or pattern names. A worker checks it first,
 // so that loading it here is safe. The snapshot that was checked is the one that is loaded, even if
@@ -112,6 +119,9 @@ func folderFault(dir string, err error) error {
 	}
 	if d, ok := errors.AsType[*source.DependencyError](err); ok {
 		return fault.Faults{{Position: fault.Position{File: d.File, Line: d.Line}, Message: d.Error()}}
+	}
+	if o, ok := errors.AsType[*source.OverlayError](err); ok {
+		return fault.Faults{{Position: fault.Position{File: o.File, Line: o.Line}, Message: o.Error()}}
 	}
 	return noPackageFault(fmt.Errorf("package %s: %w", dir, withoutFolderName(err)))
 }

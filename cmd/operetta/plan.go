@@ -79,6 +79,7 @@ func newPlan(s streams) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), s, args) },
 	}
 	f.addFlags(cmd)
+	addOverlayFlag(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.old, "old", "", "folder of the package that runs now: only what differs from it counts")
 	flags.StringVar(&f.from, "from", "", "file of operetta dump, or its folder, to read in place of the cluster")

@@ -98,6 +98,7 @@ func newRBAC(s streams) *cobra.Command {
 	}
 	outputFlag(cmd, &f.output, formatYAML, formatJSON)
 	f.addFlags(cmd)
+	addOverlayFlag(cmd)
 	cmd.Flags().StringVarP(&f.options.Namespace, "namespace", "n", "", "the one namespace that the operator serves; by default all")
 	cmd.Flags().BoolVar(&f.diff, "diff", false, "print what changes between two folders or patterns of packages")
 	return cmd

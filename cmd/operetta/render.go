@@ -71,6 +71,7 @@ func newRender(s streams) *cobra.Command {
 		PreRunE:           func(cmd *cobra.Command, _ []string) error { return o.check(cmd) },
 		RunE:              func(cmd *cobra.Command, args []string) error { return runRender(cmd.Context(), s, o, args) },
 	}
+	addOverlayFlag(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&o.file, "filename", "f", "", "file with the custom resource; - is standard input")
 	f.StringVar(&o.live, "live", "", "file with live objects; - is standard input")

@@ -108,6 +108,7 @@ func newRun(s streams) *cobra.Command {
 		},
 	}
 	f.addClusterFlags(cmd)
+	addOverlayFlag(cmd)
 	f.addServingFlags(cmd)
 	f.webhooks.addFlags(cmd, &f.options)
 	f.evaluation.addFlags(cmd)
@@ -156,6 +157,9 @@ func (f *runFlags) check() error {
 	if _, err := f.packages.check(); err != nil {
 		return err
 	}
+	if f.packages.fromCluster && len(loader.Overlays) > 0 {
+		return usageError{errors.New("--overlay: it is for packages in folders; for those of the cluster, kubectl apply an Overlay")}
+	}
 	if f.options.MetricsTokenFile != "" && !f.options.MetricsSecure {
 		return usageError{errors.New("--metrics-token-file: a token must not travel unencrypted; leave --metrics-secure=false out")}
 	}
@@ -200,7 +204,7 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	defer stopTracing()
 	f.options.Tracer = tracer
 	registries := f.registries()
-	o := &operator{log: log, config: config, flags: f, registries: registries, loader: source.Loader{Modules: registries}}
+	o := &operator{log: log, config: config, flags: f, registries: registries, loader: source.Loader{Modules: registries, Overlays: loader.Overlays}}
 	if o.examiner, err = newExaminer(f.packageMemory); err != nil {
 		return err
 	}

@@ -72,6 +72,7 @@ func newTest(s streams) *cobra.Command {
 		ValidArgsFunction: completeFolders,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), s, args) },
 	}
+	addOverlayFlag(cmd)
 	cmd.Flags().StringVar(&o.pattern, "run", "", "run only the tests whose names match this regular expression")
 	cmd.Flags().StringVar(&o.junit, "junit", "", "file for the results in the format of JUnit, which CI systems read")
 	cmd.Flags().BoolVar(&o.explore, "explore", false, "let the operator crash, and its steps come too early, in every order, and see whether each test ends in the same state")

@@ -76,6 +76,7 @@ func newVet(s streams) *cobra.Command {
 			return v.run(cmd.Context(), s, args)
 		},
 	}
+	addOverlayFlag(cmd)
 	cmd.Flags().BoolVarP(&v.quiet, "quiet", "q", false, "print only faults")
 	cmd.Flags().BoolVar(&v.strict, "strict", false, "fail on warnings, too")
 	cmd.Flags().BoolVar(&v.edges, "edges", false, "print the dependencies, each with its condition")

@@ -58,6 +58,7 @@ func newWhy(s streams) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return runWhy(cmd.Context(), s, f, args) },
 	}
+	addOverlayFlag(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.file, "filename", "f", "", "file with the custom resource; - is standard input")
 	flags.StringVar(&f.live, "live", "", "file with live objects; - is standard input")

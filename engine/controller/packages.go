@@ -48,14 +48,15 @@ func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*package
 	}
 	again := &enqueuer{}
 	enqueue := func(name string) { again.enqueueAfter(types.NamespacedName{Name: name}, 0) }
-	inputs := watch.NewInputs(m.manager, func(_ cluster.Ref, keys ...types.NamespacedName) {
+	enqueueAll := func(_ cluster.Ref, keys ...types.NamespacedName) {
 		for _, key := range keys {
 			enqueue(key.Name)
 		}
-	})
+	}
+	inputs, overlays := watch.NewInputs(m.manager, enqueueAll), watch.NewInputs(m.manager, enqueueAll)
 	r := &packages.Reconciler{
 		Cluster: m.caches.Resources(of.Client), Revisions: &cluster.Live{Client: m.caches.Direct, Direct: m.caches.Direct},
-		ConfigMaps: sourceConfigMaps{inputs}, Registries: o.Registries, Secrets: pullSecrets{m.caches.Direct, o.PullSecretNamespace},
+		ConfigMaps: sourceConfigMaps{inputs}, Overlays: clusterOverlays{overlays, m.caches.Direct.RESTMapper()}, Registries: o.Registries, Secrets: pullSecrets{m.caches.Direct, o.PullSecretNamespace},
 		Examiner: e, Server: m, Recorder: m.recorder(), Selector: selector,
 		Enqueue: enqueue, Log: m.options.Log, Now: time.Now,
 	}
@@ -71,7 +72,7 @@ func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*package
 		return nil, err
 	}
 	first := manager.RunnableFunc(func(ctx context.Context) error { m.expectPackages(ctx, r); return nil })
-	for _, part := range []manager.Runnable{of.Cache, inputs, ctrlr, first} {
+	for _, part := range []manager.Runnable{of.Cache, inputs, overlays, ctrlr, first} {
 		if err := m.manager.Add(part); err != nil {
 			return nil, err
 		}
@@ -113,6 +114,24 @@ func (c sourceConfigMaps) Get(ctx context.Context, name string, ref packages.Con
 
 // Forget implements packages.ConfigMaps.
 func (c sourceConfigMaps) Forget(name string) { c.inputs.Refer(types.NamespacedName{Name: name}, nil) }
+
+// clusterOverlays watches the Overlays, as soon as there is a Package.
+type clusterOverlays struct {
+	inputs *watch.Inputs
+	mapper meta.RESTMapper
+}
+
+// List implements packages.Overlays. An operator that does not install definitions may come before that of
+// Overlay: until it is there, there are no Overlays.
+func (c clusterOverlays) List(ctx context.Context, name string) ([]*unstructured.Unstructured, error) {
+	if _, err := c.mapper.RESTMapping(packages.OverlayKind.GroupKind(), packages.OverlayKind.Version); meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	return c.inputs.List(ctx, types.NamespacedName{Name: name}, cluster.Selection{Kind: packages.OverlayKind})
+}
+
+// Forget implements packages.Overlays.
+func (c clusterOverlays) Forget(name string) { c.inputs.Refer(types.NamespacedName{Name: name}, nil) }
 
 // pullSecrets reads Secrets of one namespace, each when it is needed: no Secret is held in memory.
 type pullSecrets struct {

@@ -17,9 +17,13 @@ import (
 // content is the content of a source.
 type content struct {
 	// version identifies the object that it was read from, and its state.
-	version  string
-	snapshot *source.Snapshot
-	problem  *problem
+	version string
+	// plain is what the source has, snapshot is that with the Overlays of the cluster.
+	plain, snapshot *source.Snapshot
+	problem         *problem
+	// unified identifies what snapshot was made from, and conflict is why it is none.
+	unified  string
+	conflict *problem
 	// artifact is what was fetched, or nil.
 	artifact *registry.Artifact
 	// askAgain is when it is fetched again, and tries is how often that has failed.
@@ -35,9 +39,17 @@ func (c content) digest() string {
 	return c.snapshot.Digest()
 }
 
-// read reads the content of the source of a Package. It is read once for each version of the object. What takes
-// a registry is fetched beside the steps; see fetch.
+// read reads the content of a Package.
 func (r *Reconciler) read(ctx context.Context, p Package, s *state) *problem {
+	if wrong := r.readSource(ctx, p, s); wrong != nil {
+		return wrong
+	}
+	return r.unify(ctx, p, s)
+}
+
+// readSource reads the content of the source of a Package. It is read once for each version of the object. What takes
+// a registry is fetched beside the steps; see fetch.
+func (r *Reconciler) readSource(ctx context.Context, p Package, s *state) *problem {
 	if p.Source.OCI != nil {
 		r.ConfigMaps.Forget(p.Name)
 		return r.readFetched(ctx, p, s, "oci "+fmt.Sprintf("%+v", *p.Source.OCI), func(ctx context.Context, known *registry.Artifact) (*registry.Artifact, *source.Snapshot, error) {
@@ -69,7 +81,7 @@ func (r *Reconciler) read(ctx context.Context, p Package, s *state) *problem {
 		s.content.problem = unusable(err)
 		return s.content.problem.fresh()
 	}
-	s.content.snapshot = snapshot
+	s.content.plain = snapshot
 	return nil
 }
 
@@ -100,13 +112,14 @@ func (r *Reconciler) files(ctx context.Context, p Package) (string, map[string]s
 // unusable returns why files are no package.
 func unusable(err error) *problem {
 	message := err.Error()
-	if errors.Is(err, source.ErrNoFiles) {
+	if _, overlay := errors.AsType[*source.OverlayError](err); !overlay && errors.Is(err, source.ErrNoFiles) {
 		message = "the source has no CUE files"
 	}
-	out := &problem{stage: loading, reason: ReasonBroken, message: message, faults: fault.Faults{{Message: message}}}
-	if d, ok := errors.AsType[*source.DependencyError](err); ok {
-		at := fault.Position{File: d.File, Line: d.Line}
-		out.message, out.faults = at.String()+": "+d.Error(), fault.Faults{{Position: at, Message: d.Error()}}
+	at := faultOf(err)
+	if at.Position.File == "" {
+		at.Message = message
+	} else {
+		message = at.Position.String() + ": " + at.Message
 	}
-	return out
+	return &problem{stage: loading, reason: ReasonBroken, message: message, faults: fault.Faults{at}}
 }

@@ -15,10 +15,13 @@ var packageDefinition []byte
 //go:embed packagerevisions.operetta.dev.yaml
 var revisionDefinition []byte
 
-// CRDs returns the definitions of Package and PackageRevision.
+//go:embed overlays.operetta.dev.yaml
+var overlayDefinition []byte
+
+// CRDs returns the definitions of Package, PackageRevision and Overlay.
 func CRDs() []*apiextensionsv1.CustomResourceDefinition {
-	out := make([]*apiextensionsv1.CustomResourceDefinition, 0, 2)
-	for _, text := range [][]byte{packageDefinition, revisionDefinition} {
+	out := make([]*apiextensionsv1.CustomResourceDefinition, 0, 3)
+	for _, text := range [][]byte{packageDefinition, revisionDefinition, overlayDefinition} {
 		definition := &apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.UnmarshalStrict(text, definition); err != nil {
 			panic("engine/packages: " + err.Error()) // unreachable: the files are embedded, and a test reads them

@@ -138,7 +138,7 @@ func (r *Reconciler) endOfFetch(p Package, s *state) {
 		s.content.askAgain = r.Now().Add(jitter(tagAgain))
 	}
 	if f.snapshot != nil {
-		s.content.artifact, s.content.snapshot = described(f.artifact), f.snapshot
+		s.content.artifact, s.content.plain = described(f.artifact), f.snapshot
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 var (
 	Kind         = schema.GroupVersionKind{Group: "operetta.dev", Version: "v1alpha1", Kind: "Package"}
 	RevisionKind = schema.GroupVersionKind{Group: "operetta.dev", Version: "v1alpha1", Kind: "PackageRevision"}
+	OverlayKind  = schema.GroupVersionKind{Group: "operetta.dev", Version: "v1alpha1", Kind: "Overlay"}
 )
 
 // DefaultRevisionHistory is how many revisions of a Package are kept if its spec does not say so.

@@ -112,6 +112,8 @@ type Reconciler struct {
 	Selector labels.Selector
 
 	ConfigMaps ConfigMaps
+	// Overlays are unified with each Package; nil if there are none.
+	Overlays Overlays
 	// Registries has modules, and Secrets the credentials for those of sources.
 	Registries Registries
 	Secrets    Secrets
@@ -235,6 +237,9 @@ func (r *Reconciler) forget(ctx context.Context, name string) error {
 		return err
 	}
 	r.ConfigMaps.Forget(name)
+	if r.Overlays != nil {
+		r.Overlays.Forget(name)
+	}
 	if s.broken != "" {
 		r.Server.Broken(Package{Name: name}.origin(), name, "there is no Package "+name+" any more")
 	}

@@ -21,7 +21,7 @@ func TestDefinitionsAreValidAndThoseOfTheConfiguration(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		embedded := map[string][]byte{"packages.operetta.dev": packageDefinition, "packagerevisions.operetta.dev": revisionDefinition}[definition.Name]
+		embedded := map[string][]byte{"packages.operetta.dev": packageDefinition, "packagerevisions.operetta.dev": revisionDefinition, "overlays.operetta.dev": overlayDefinition}[definition.Name]
 		if diff := cmp.Diff(string(shipped), string(embedded)); diff != "" {
 			t.Errorf("%s (-config/crd +embedded):\n%s", definition.Name, diff)
 		}

@@ -180,6 +180,7 @@ func (o Options) ofEngine(crds []string) permissions {
 	if o.PackageObjects {
 		out.allow(Permission{Group: "operetta.dev", Resource: "packages"}, "get", "list", "watch", "patch")
 		out.allow(Permission{Group: "operetta.dev", Resource: "packages/status"}, "patch")
+		out.allow(Permission{Group: "operetta.dev", Resource: "overlays"}, "get", "list", "watch")
 		out.allow(Permission{Group: "operetta.dev", Resource: "packagerevisions"}, "get", "list", "create", "patch", "delete")
 		if o.InstallsCRDs {
 			definitions.Name = "" // those of Packages that are not there yet

@@ -23,6 +23,8 @@ type archive struct {
 	Digest string `json:"digest"`
 	// DisplayPrefix is the prefix with which messages show the names of files.
 	DisplayPrefix string `json:"shown,omitempty"`
+	// Overlays are the names under which messages show the files of overlays.
+	Overlays map[string]string `json:"overlays,omitempty"`
 	// Tested is the folder whose tests are among the files, or "".
 	Tested string            `json:"tested,omitempty"`
 	Files  map[string]string `json:"files"`
@@ -36,7 +38,7 @@ const maxArchive = 6*maxTotalSize + 1<<20
 
 // archiveOf returns the archive of a snapshot of a folder.
 func archiveOf(folder string, s *Snapshot) archive {
-	a := archive{Format: archiveFormat, Folder: folder, Name: s.name, Dir: s.dir, Digest: s.digest, DisplayPrefix: s.prefix, Tested: s.tested, Files: map[string]string{}}
+	a := archive{Format: archiveFormat, Folder: folder, Name: s.name, Dir: s.dir, Digest: s.digest, DisplayPrefix: s.prefix, Overlays: s.shown, Tested: s.tested, Files: map[string]string{}}
 	for name, f := range s.authored {
 		a.Files[name] = string(f.Data)
 	}
@@ -68,7 +70,7 @@ func (a archive) snapshot() (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.name = a.Name
+	s.name, s.shown = a.Name, a.Overlays
 	if s.digest != a.Digest || len(s.authored) != len(files) {
 		return nil, fmt.Errorf("its files have the digest %s, not %s", s.digest, a.Digest)
 	}

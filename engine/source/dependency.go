@@ -255,51 +255,51 @@ func readLimited(fsys fs.FS, name string, limit int) ([]byte, error) {
 	return fs.ReadFile(fsys, name)
 }
 
-// An overlay is the file system of a module with other modules in some of its folders.
-type overlay struct {
+// A mounted file system is that of a module with other modules in some of its folders.
+type mounted struct {
 	fs.FS
 
 	mounts map[string]fs.FS
 }
 
-func (o *overlay) mount(dir string, fsys fs.FS) {
-	if o.mounts == nil {
-		o.mounts = map[string]fs.FS{}
+func (m *mounted) mount(dir string, fsys fs.FS) {
+	if m.mounts == nil {
+		m.mounts = map[string]fs.FS{}
 	}
-	o.mounts[dir] = fsys
+	m.mounts[dir] = fsys
 }
 
 // at returns the file system that has a file, and its name there.
-func (o *overlay) at(name string) (fs.FS, string) {
+func (m *mounted) at(name string) (fs.FS, string) {
 	for dir := name; dir != "."; dir = path.Dir(dir) {
-		if fsys := o.mounts[dir]; fsys != nil {
+		if fsys := m.mounts[dir]; fsys != nil {
 			return fsys, cleanPath(strings.TrimPrefix(name, dir))
 		}
 	}
-	return o.FS, name
+	return m.FS, name
 }
 
 // Open opens a file or folder.
-func (o *overlay) Open(name string) (fs.File, error) {
-	fsys, name := o.at(name)
+func (m *mounted) Open(name string) (fs.File, error) {
+	fsys, name := m.at(name)
 	return fsys.Open(name)
 }
 
 // Stat describes a file or folder.
-func (o *overlay) Stat(name string) (fs.FileInfo, error) {
-	fsys, name := o.at(name)
+func (m *mounted) Stat(name string) (fs.FileInfo, error) {
+	fsys, name := m.at(name)
 	return fs.Stat(fsys, name)
 }
 
 // ReadDir returns the entries of a folder.
-func (o *overlay) ReadDir(name string) ([]fs.DirEntry, error) {
-	fsys, name := o.at(name)
+func (m *mounted) ReadDir(name string) ([]fs.DirEntry, error) {
+	fsys, name := m.at(name)
 	return fs.ReadDir(fsys, name)
 }
 
 // ReadFile returns the content of a file.
-func (o *overlay) ReadFile(name string) ([]byte, error) {
-	fsys, inner := o.at(name)
+func (m *mounted) ReadFile(name string) ([]byte, error) {
+	fsys, inner := m.at(name)
 	if inner == name {
 		return fs.ReadFile(fsys, name)
 	}

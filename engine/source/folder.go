@@ -22,7 +22,11 @@ func FolderWithTests(dir string) (*Snapshot, error) { return Loader{}.FolderWith
 // returns the name under which messages show a file; nil leaves names as they are. It errors
 // like Folder.
 func New(fsys fs.FS, dir string, display func(string) string) (*Snapshot, error) {
-	return Loader{}.snapshot(fsys, dir, "", display)
+	s, err := Loader{}.snapshot(fsys, dir, "", nil)
+	if err == nil && display != nil {
+		s.display = display
+	}
+	return s, err
 }
 
 // moduleRoot returns the closest folder at or above dir that holds a CUE module,

@@ -21,7 +21,11 @@ type Modules interface {
 
 // A Loader reads packages together with the modules that they depend on. With no Modules, it finds only
 // what is vendored.
-type Loader struct{ Modules Modules }
+type Loader struct {
+	Modules Modules
+	// Overlays are folders of CUE files that are unified with each package that is read from a folder.
+	Overlays []string
+}
 
 // Folder is the function Folder.
 func (l Loader) Folder(dir string) (*Snapshot, error) { return l.NewReader(dir).Read() }
@@ -76,8 +80,8 @@ func (l Loader) Files(name, origin, dir string, files map[string]string) (*Snaps
 }
 
 // snapshot returns a snapshot of the package in a folder of a module, with the tests of a folder if tested
-// is not "".
-func (l Loader) snapshot(fsys fs.FS, dir, tested string, display func(string) string) (*Snapshot, error) {
+// is not "", and overlays.
+func (l Loader) snapshot(fsys fs.FS, dir, tested string, overlays []Overlay) (*Snapshot, error) {
 	dir = cleanPath(dir)
 	if !fs.ValidPath(dir) {
 		return nil, &LimitError{fmt.Sprintf("%q", dir), "it is not a folder of the module"}
@@ -86,12 +90,13 @@ func (l Loader) snapshot(fsys fs.FS, dir, tested string, display func(string) st
 	if err != nil {
 		return nil, fmt.Errorf("package %s: %w", dir, err)
 	}
+	shown, err := c.addOverlays(dir, overlays)
+	if err != nil {
+		return nil, err
+	}
 	all, err := withSchemas(c.files, c.module, c.language, schemas.Light())
 	if err != nil {
 		return nil, fmt.Errorf("package %s: %w", dir, err)
-	}
-	if display == nil {
-		display = func(name string) string { return name }
 	}
 	return &Snapshot{
 		name:     c.packageName(dir),
@@ -99,7 +104,8 @@ func (l Loader) snapshot(fsys fs.FS, dir, tested string, display func(string) st
 		module:   c.module,
 		language: c.language, languages: c.languages,
 		digest:   digestOf(c.files),
-		display:  display,
+		display:  func(name string) string { return name },
+		shown:    shown,
 		tested:   tested,
 		files:    all,
 		authored: c.files,

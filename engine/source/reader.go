@@ -20,12 +20,22 @@ type Reader struct {
 
 	last *Snapshot
 	err  error
-	// root is the folder of the module, stats are the files and folders that were read or looked
-	// for in it, and readAt is when that began.
-	root   string
-	stats  map[string]fs.FileInfo
-	readAt time.Time
+	// module is what was read of the package's module, overlays is what was read of each overlay.
+	module   reading
+	overlays []reading
 }
+
+// A reading is what was read below a folder.
+type reading struct {
+	// root is the folder, stats are the files and folders that were read or looked
+	// for in it, and at is when that began.
+	root  string
+	stats map[string]fs.FileInfo
+	at    time.Time
+}
+
+// beginReading returns a reading of a folder that begins now.
+func beginReading(root string) reading { return reading{root: root, at: time.Now()} }
 
 // NewReader returns a Reader of a folder.
 func NewReader(dir string) *Reader { return Loader{}.NewReader(dir) }
@@ -35,7 +45,11 @@ func (r *Reader) Read() (*Snapshot, error) {
 	if r.unchanged() {
 		return r.last, r.err
 	}
-	now := time.Now()
+	overlays, overlaysRead, err := readOverlays(r.loader.Overlays)
+	if err != nil {
+		return nil, err
+	}
+	read := beginReading("")
 	abs, root, rel, err := locate(r.dir)
 	if err != nil {
 		return nil, err
@@ -49,7 +63,7 @@ func (r *Reader) Read() (*Snapshot, error) {
 	if r.tests {
 		tested = cleanPath(rel)
 	}
-	s, err := r.loader.snapshot(d, rel, tested, nil)
+	s, err := r.loader.snapshot(d, rel, tested, overlays)
 	if err == nil {
 		s.name = filepath.Base(abs) // a package may be the root of its module
 		s.origin = "folder " + r.dir
@@ -58,17 +72,31 @@ func (r *Reader) Read() (*Snapshot, error) {
 	if wrong, ok := errors.AsType[*DependencyError](err); ok {
 		wrong.File = path.Join(displayPrefix(root), wrong.File)
 	}
-	r.last, r.err, r.root, r.stats, r.readAt = s, err, root, d.stats, now
+	read.root, read.stats = root, d.stats
+	r.last, r.err, r.module, r.overlays = s, err, read, overlaysRead
 	return s, err
 }
 
 // unchanged reports whether the files are the same as at the last reading.
 func (r *Reader) unchanged() bool {
 	var limit *LimitError
-	if r.root == "" || time.Since(r.readAt) > rereadInterval || r.err != nil && !errors.As(r.err, &limit) {
+	if r.module.root == "" || r.err != nil && !errors.As(r.err, &limit) {
 		return false
 	}
-	if _, root, _, err := locate(r.dir); err != nil || root != r.root {
+	if _, root, _, err := locate(r.dir); err != nil || root != r.module.root || !r.module.unchanged() {
+		return false
+	}
+	for _, o := range r.overlays {
+		if !o.unchanged() {
+			return false
+		}
+	}
+	return true
+}
+
+// unchanged reports whether the files are the same as when they were read.
+func (r reading) unchanged() bool {
+	if time.Since(r.at) > rereadInterval {
 		return false
 	}
 	root, err := os.OpenRoot(r.root)
@@ -82,7 +110,7 @@ func (r *Reader) unchanged() bool {
 		case was == nil && errors.Is(err, fs.ErrNotExist):
 		case was == nil || err != nil,
 			!os.SameFile(was, now) || was.Size() != now.Size() || was.Mode() != now.Mode() || !was.ModTime().Equal(now.ModTime()),
-			r.readAt.Sub(was.ModTime()) < mtimeGranularity:
+			r.at.Sub(was.ModTime()) < mtimeGranularity:
 			return false
 		}
 	}

@@ -26,6 +26,8 @@ type Snapshot struct {
 	digest    string
 	origin    string
 	display   func(string) string
+	// shown are the names under which messages show the files of overlays.
+	shown map[string]string
 	// prefix is the prefix with which messages show the names of files.
 	prefix string
 	// tested is the folder whose tests belong to the snapshot, or "".
@@ -102,7 +104,12 @@ func (s *Snapshot) WithoutTests() *Snapshot {
 }
 
 // Display returns the name under which messages show a file of FS.
-func (s *Snapshot) Display(name string) string { return s.display(name) }
+func (s *Snapshot) Display(name string) string {
+	if shown := s.shown[cleanPath(name)]; shown != "" {
+		return shown
+	}
+	return s.display(name)
+}
 
 // Folders returns the folders of FS that hold the package of an import path. There are none
 // if the snapshot does not contain it, and several if a vendored package is spread over

@@ -76,7 +76,11 @@ var addressPattern = regexp.MustCompile(`addr"?[=:]"?([0-9.:]+)`)
 func (o *Operator) Address(server string) string {
 	o.T.Helper()
 	line := o.ExpectLog("starting server", server)
-	return addressPattern.FindStringSubmatch(line)[1]
+	found := addressPattern.FindStringSubmatch(line)
+	if found == nil {
+		o.T.Fatalf("the log has no address of the server %s: %s", server, line)
+	}
+	return found[1]
 }
 
 // Stop ends the operator with SIGTERM, as Kubernetes does, and waits until it has ended.
@@ -105,7 +109,8 @@ func (o *Operator) ExpectLogAfter(position int, parts ...string) string {
 	var found string
 	Eventually(o.T, fmt.Sprintf("a line of the operator's log with %q", parts), func() error {
 		for line := range strings.Lines(o.Log.From(position)) {
-			if ContainsAll(line, parts) {
+			// The operator may be in the middle of its last line.
+			if strings.HasSuffix(line, "\n") && ContainsAll(line, parts) {
 				found = strings.TrimSpace(line)
 				return nil
 			}

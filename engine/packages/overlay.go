@@ -1,0 +1,117 @@
+package packages
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/source"
+)
+
+// Overlays reads the Overlays of the cluster, and watches them.
+type Overlays interface {
+	// List returns all Overlays, and has Step called for the Package when there are others.
+	List(ctx context.Context, name string) ([]*unstructured.Unstructured, error)
+	// Forget ends that.
+	Forget(name string)
+}
+
+// unify sets the content of a Package: what its source has, with the Overlays of the cluster. That takes no
+// registry, so that an Overlay holds also while there is an outage of it.
+func (r *Reconciler) unify(ctx context.Context, p Package, s *state) *problem {
+	overlays, version, wrong := r.overlays(ctx, p)
+	if wrong != nil {
+		s.content.snapshot, s.content.unified = nil, ""
+		return wrong
+	}
+	version += s.content.plain.Digest()
+	if s.content.unified == version {
+		return s.content.conflict.fresh()
+	}
+	snapshot, err := s.content.plain.WithOverlays(overlays)
+	s.content.snapshot, s.content.unified, s.content.conflict = snapshot, version, nil
+	if err != nil {
+		s.content.conflict = unusable(err)
+	}
+	return s.content.conflict.fresh()
+}
+
+// overlays returns the Overlays of the cluster that hold for a Package, and what identifies them and their state.
+func (r *Reconciler) overlays(ctx context.Context, p Package) ([]source.Overlay, string, *problem) {
+	if r.Overlays == nil {
+		return nil, "", nil
+	}
+	all, err := r.Overlays.List(ctx, p.Name)
+	if err != nil {
+		out := &problem{stage: reading, reason: ReasonSourceUnreadable, message: "overlays: " + err.Error(), err: err}
+		if _, unreadable := errors.AsType[*cluster.KindUnreadableError](err); unreadable {
+			out.err, out.again = nil, sourceAgain
+		}
+		return nil, "", out
+	}
+	all = slices.SortedFunc(slices.Values(all), func(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	var out []source.Overlay
+	var version strings.Builder
+	for _, u := range all {
+		o, holds, err := overlayFor(p, u)
+		if err != nil {
+			return nil, "", unusable(err)
+		}
+		if !holds {
+			continue
+		}
+		out = append(out, o)
+		fmt.Fprintf(&version, "%s %s %d ", u.GetName(), u.GetUID(), u.GetGeneration())
+	}
+	return out, version.String(), nil
+}
+
+// overlayFor returns an Overlay, and whether it holds for a Package. It errors with a source.OverlayError.
+func overlayFor(p Package, u *unstructured.Unstructured) (source.Overlay, bool, error) {
+	name := "Overlay/" + u.GetName()
+	wrong := func(err error) (source.Overlay, bool, error) {
+		return source.Overlay{}, false, &source.OverlayError{Err: fmt.Errorf("%s: spec.%w", name, err)}
+	}
+	if u.GetDeletionTimestamp() != nil {
+		return source.Overlay{}, false, nil
+	}
+	var spec struct {
+		PackageSelector *metav1.LabelSelector `json:"packageSelector"`
+		Files           map[string]string     `json:"files"`
+	}
+	written, _, _ := unstructured.NestedMap(u.Object, "spec") // one that is no map has no files
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(written, &spec); err != nil {
+		return wrong(err)
+	}
+	if spec.PackageSelector != nil { // as a selector, nil selects nothing
+		selector, err := metav1.LabelSelectorAsSelector(spec.PackageSelector)
+		if err != nil {
+			return wrong(fmt.Errorf("packageSelector: %w", err))
+		}
+		if !selector.Matches(labels.Set(p.object.GetLabels())) {
+			return source.Overlay{}, false, nil
+		}
+	}
+	o, err := source.NewOverlay(name, spec.Files)
+	return o, err == nil, err
+}
+
+// faultOf returns an error of files as a fault, with its place if it has one.
+func faultOf(err error) fault.Fault {
+	if d, ok := errors.AsType[*source.DependencyError](err); ok {
+		return fault.Fault{Position: fault.Position{File: d.File, Line: d.Line}, Message: d.Error()}
+	}
+	if o, ok := errors.AsType[*source.OverlayError](err); ok && o.File != "" {
+		return fault.Fault{Position: fault.Position{File: o.File, Line: o.Line}, Message: o.Error()}
+	}
+	return fault.Fault{Message: err.Error()}
+}
