@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"operetta.dev/test/harness"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -47,13 +49,11 @@ func startConverting(t *testing.T, s *env, dir, definition string, flags ...stri
 	w := s.NewWebhooks(dir)
 	s.StartOperator(append(append([]string{dir}, w.Flags()...), flags...)...)
 	harness.Eventually(t, "a definition that converts", func() error {
-		u := &unstructured.Unstructured{}
-		u.SetAPIVersion("apiextensions.k8s.io/v1")
-		u.SetKind("CustomResourceDefinition")
-		if err := harness.Suite.Admin.Get(t.Context(), client.ObjectKey{Name: definition}, u); err != nil {
+		got, err := installedDefinition(t, definition)
+		if err != nil {
 			return err
 		}
-		if text, _, _ := unstructured.NestedString(u.Object, "spec", "conversion", "webhook", "clientConfig", "caBundle"); text == "" {
+		if c := got.Spec.Conversion; c == nil || c.Webhook == nil || len(c.Webhook.ClientConfig.CABundle) == 0 {
 			return errors.New("it trusts nobody yet")
 		}
 		return nil
@@ -128,6 +128,51 @@ func TestAWebAppIsReadAndWrittenInBothVersions(t *testing.T) {
 	if _, err := harness.Kubectl(t.Context(), "patch", "webapps.v1alpha1."+group, "old", "-n", s.Namespace, "--type=merge", "-p", `{"spec":{"servers":{"least":20}}}`); err == nil || !strings.Contains(err.Error(), "least cannot be more than most") {
 		t.Errorf("a rule of the old version does not hold: %v", err)
 	}
+}
+
+// installedDefinition returns a CustomResourceDefinition.
+func installedDefinition(t *testing.T, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	if err := harness.Suite.Admin.Get(t.Context(), client.ObjectKey{Name: name}, u); err != nil {
+		return nil, err
+	}
+	out := &apiextensionsv1.CustomResourceDefinition{}
+	return out, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out)
+}
+
+func TestAnOperatorWithoutWebhooksServesTheStorageVersionAlone(t *testing.T) {
+	t.Parallel()
+	s := newEnv(t)
+	const group = "ended.example.com"
+	dir := copyOfWebApp(t, group, asItIs)
+	startConverting(t, s, dir, "webapps."+group)
+	s.Operator.Stop()
+	s.StartOperator(dir)
+	harness.Eventually(t, "a definition that does not convert", func() error {
+		definition, err := installedDefinition(t, "webapps."+group)
+		if err != nil {
+			return err
+		}
+		for _, v := range definition.Spec.Versions {
+			if v.Served != v.Storage {
+				return fmt.Errorf("version %s: served %t, stored %t", v.Name, v.Served, v.Storage)
+			}
+		}
+		if c := definition.Spec.Conversion; c != nil && c.Strategy != apiextensionsv1.NoneConverter {
+			return fmt.Errorf("the strategy is %s", c.Strategy)
+		}
+		return nil
+	})
+	s.Operator.ExpectLog("versions are not served")
+	cr := s.Create(webApp(s, group, "v1", "new", map[string]any{"image": "nginx:1.25"}))
+	s.ExpectObject(cr, "to be reconciled", func(u *unstructured.Unstructured) error {
+		if harness.Field(u, "status", "observedGeneration") != int64(1) {
+			return harness.ErrNotYet
+		}
+		return nil
+	})
 }
 
 func TestNoConversionIsLostWhenCertificatesAreReplaced(t *testing.T) {
