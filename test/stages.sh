@@ -25,24 +25,25 @@ install='./test/install'
 # Packages that run things at the same time; the others have nothing that could race.
 race='./cmd/operetta ./engine/admission ./engine/cluster ./engine/compile ./engine/controller ./engine/controller/metrics ./engine/controller/watch ./engine/dryrun
 	./engine/dryrun/diff ./engine/evaluate ./engine/explain ./engine/graph/picture ./engine/packages ./engine/plan ./engine/program ./engine/reconcile ./engine/redact
-	./engine/registry ./engine/rollout ./engine/source ./engine/ui ./engine/worker ./schemas ./test/architecture ./test/demo ./test/eval ./test/internal/child
+	./engine/registry ./engine/rollout ./engine/source ./engine/ui ./engine/worker ./schemas ./test/architecture ./test/demo ./test/eval ./test/internal/binary ./test/internal/child
 	./test/internal/screen ./test/mutate'
 # Packages whose tests run in memory, and here on an API server.
 live='./engine/cluster ./engine/rollout'
 # Tests of engine/reconcile that go through every crash here, and through some in other stages.
 sweeps='^Test(A1A2|A3Hooks|A3Leaks|A3Policies|A4|B1)'
-# Tests that compare templates and workers with CUE: 9,000 sessions of packages here, and 11,000 of forms. Each
+# Tests that compare templates and workers with CUE: 6,000 sessions of packages here, and 14,000 of forms. Each
 # has an evaluator of its own, so there is nothing that could race.
 templates='^Test(TemplatesSay|EveryForm|WorkersReturn|NoSchema|NoDefinition|NoValue)'
 # Tests that take minutes when they are told to.
 long='^Test(E3|E6OfTwo|Hostile|MostFaultsThatArePut)'
 # Tests that take seconds, and do one thing after the other as the sweeps do: there is nothing that could race.
-serial='^Test(AThousandResourcesTake|ASpecThatChangesAllTheTime|AResourceWithTooLargeAnInventory|WhatIsUsualIsNotHeldUp|AStatusThatIsWipedAllTheTime|AResourceThatIsBeyondALimitInNewWays|AnInventoryThatTheStatusHasNoRoomFor|ADecisionSaysThatTheStatusHasNoRoom|AHundredReconcilesSayTheSame|AStatusThatIsTooLargeIsNotTriedForEver|AStatusThatCannotBeReadStopsEverything|AnInputThatIsTooMuchIsReadAgain|WhatIsBeyondALimitIsEvaluatedAgain|WhatWasWrittenBeforeThereWereKeys|SaltsAreKept|WhoeverFightsIsAnswered|TheTimeOfAComponentIsThatOf|TheAttackFindsThePIN|NoMessageShowsAnyPartOfASecret|ResourceBeyondALimitIsRefused|NoValuePassesThatBreaksAForm|NoSchemaLetsAValuePass|NoDefinitionLetsAValuePass|PackedObjectsTakeAFraction|LabelledObjectsDoNotFillTheCache|EndedObjectsAreRememberedUpToASize|ManyResourcesHaveTheTimeThatOneHas|TheSameSessionGivesTheSameBytes|EvaluationsKeepNothing|StatusFieldsThatAreTooLarge|AReachIsWrittenOut|TypeFaultsAgreeWithCUE|NothingIsDecidedByWhatCUESays|FormsGiveWhatCUEDoes|HostileFolderIsAnError|DeepModuleIsAnError|RenderAndDryRunAndReconcileAgree)'
+serial='^Test(AThousandResourcesTake|ASpecThatChangesAllTheTime|AResourceWithTooLargeAnInventory|WhatIsUsualIsNotHeldUp|AStatusThatIsWipedAllTheTime|AResourceThatIsBeyondALimitInNewWays|AnInventoryThatTheStatusHasNoRoomFor|ADecisionSaysThatTheStatusHasNoRoom|AHundredReconcilesSayTheSame|AStatusThatIsTooLargeIsNotTriedForEver|AStatusThatCannotBeReadStopsEverything|AnInputThatIsTooMuchIsReadAgain|WhatIsBeyondALimitIsEvaluatedAgain|WhatWasWrittenBeforeThereWereKeys|SaltsAreKept|WhoeverFightsIsAnswered|TheTimeOfAComponentIsThatOf|TheAttackFindsThePIN|APictureOfAThousand|APNGThatCouldNotBeRead|NothingThatARegistryDoes|LightDefinesWhatFullDefines|HealthOfWhatIsNotThere|WrongManifestsAreRefused|PatternsOfStagesNameTests|TestsHaveNoShortLimits|WhatIsNotPartOfAView|WhatATypeOfTheAuthor|AWorkerThatDoesNotAnswerIsALine|NoCommandPrintsWhatATerminalActsUpon|NoMessageShowsAnyPartOfASecret|ResourceBeyondALimitIsRefused|NoValuePassesThatBreaksAForm|NoSchemaLetsAValuePass|NoDefinitionLetsAValuePass|PackedObjectsTakeAFraction|LabelledObjectsDoNotFillTheCache|EndedObjectsAreRememberedUpToASize|ManyResourcesHaveTheTimeThatOneHas|TheSameSessionGivesTheSameBytes|EvaluationsKeepNothing|StatusFieldsThatAreTooLarge|AReachIsWrittenOut|TypeFaultsAgreeWithCUE|NothingIsDecidedByWhatCUESays|FormsGiveWhatCUEDoes|HostileFolderIsAnError|DeepModuleIsAnError|RenderAndDryRunAndReconcileAgree)'
 # Scripts that say nothing new about what runs at the same time, where each command costs seconds: they are
-# about what is printed, and one that is in neither list runs with the race detector, too.
-printing='^TestScripts/(.+_.+|colour|crd|graph|install|plan|render|resource|scope|secrets|usage|version|vet)$'
-# How long each fuzz target is fed. Whoever changes a decoder gives it more.
-fuzz_time=${OPERETTA_FUZZ_TIME:-20s}
+# about what is printed, and one that is not listed runs with the race detector.
+printing='^TestScripts/(.+_.+|colour|crd|graph|import|init|inputs|install|plan|rbac|render|report|resource|scope|secrets|test|usage|version|vet|why)$'
+# How long each fuzz target is fed. Whoever changes a decoder gives it more, and so does the stage long.
+fuzz_time=${OPERETTA_FUZZ_TIME:-6s}
+long_fuzz_time=${OPERETTA_FUZZ_TIME:-2m}
 # Packages that the stage unit tests and vets as well are not vetted again, which with the race detector would be from
 # scratch.
 vetted=-vet=off
@@ -73,24 +74,34 @@ stage_lint() { make lint; }
 stage_build() { make build; }
 stage_unit() {
 	local -x $collector
-	# A lane has the stage that runs the sweeps at full length; without it, here is a sample of each.
-	local skip='^$'
-	[ -z "${OPERETTA_LANE:-}" ] || skip="$sweeps|$templates"
-	go_test "$(go list ./... | grep -vxF "$(go list $cluster $plane $install)")" -skip "$skip" && (cd schemas/internal/k8sgen && go_test ./...)
+	local all failed=0
+	all=$(go list ./... | grep -vxF "$(go list $cluster $plane $install)")
+	if [ -n "${OPERETTA_LANE:-}" ]; then
+		# A lane has the stages that run the other tests of these packages: race with the race detector, and
+		# sweep at full length. Without them, all run here, with a sample of each sweep.
+		local rest
+		rest=$(git grep -lE "${serial/#^/^func }" -- $(printf '%s/*_test.go ' $race) | xargs -n 1 dirname | sort -u | sed 's,^,./,')
+		go vet $race || failed=1
+		go_test "$rest" $vetted -run "$serial|$printing" -skip "$templates" || failed=1
+		all=$(grep -vxF "$(go list $race)" <<<"$all")
+	fi
+	go_test "$all" || failed=1
+	(cd schemas/internal/k8sgen && go_test ./...) || failed=1
+	return $failed
 }
 stage_race() {
 	local -x $collector CGO_ENABLED=1
 	go_test "$race" $vetted -race -skip "$sweeps|$templates|$serial|$printing"
 }
 stage_sweep() {
-	local -x $collector OPERETTA_TEST_SWEEP=all OPERETTA_TEMPLATE_SESSIONS=9000
+	local -x $collector OPERETTA_TEST_SWEEP=all OPERETTA_TEMPLATE_SESSIONS=6000
 	go_test './engine/reconcile ./engine/evaluate ./test/eval' $vetted -run "$sweeps|$templates"
 }
 stage_fuzz() {
 	local targets failed=0
 	targets=$(git grep -oE '^func Fuzz[A-Za-z0-9]*' -- '*_test.go' | sed -E 's,/[^/]*:func , ,' | sort -u)
 	cut -d ' ' -f 1 <<<"$targets" | sort -u |
-		xargs -P "$(getconf _NPROCESSORS_ONLN)" -I '{}' go test -c -fuzz=Fuzz -o "$results/fuzzers/{}/" './{}' || failed=1
+		xargs -P "$(getconf _NPROCESSORS_ONLN)" -I '{}' go test -c -ldflags=-s -fuzz=Fuzz -o "$results/fuzzers/{}/" './{}' || failed=1
 	export fuzz_time cache
 	cache=$(go env GOCACHE)/fuzz/$(go list -m)
 	# A target may take what others leave to it: the time is what is set, and what it finds is kept.
@@ -101,14 +112,23 @@ stage_fuzz() {
 stage_plane() { go run ./test/controlplane/cmd/controlplane build && go_test "$plane" -timeout=20m; }
 stage_live() { OPERETTA_TEST_LIVE=yes go_test "$live" $vetted -count=1; }
 # They run a binary, of which go test does not see that its source has changed.
-# What hostile tenants do is a load for the whole machine, so it comes after the others.
+# What hostile tenants do is a load for the whole machine, so it comes after the others. It also looks at the memory of
+# operators, which therefore have the garbage collector of production there.
 stage_e2e() {
 	local failed=0
-	format=testname go_test "${cluster/.\/test\/attack/}" -count=1 -p=2 -timeout=30m || failed=1
+	(
+		export $collector
+		format=testname go_test "${cluster/.\/test\/attack/}" -count=1 -p=2 -timeout=30m
+	) || failed=1
 	format=testname go_test ./test/attack -count=1 -timeout=30m || failed=1
 	return $failed
 }
-stage_long() { OPERETTA_TEST_LONG=yes go_test './test/e2e ./test/attack ./test/check' -count=1 -p=1 -timeout=30m -run "$long"; }
+stage_long() {
+	local failed=0 fuzz_time=$long_fuzz_time
+	OPERETTA_TEST_LONG=yes go_test './test/e2e ./test/attack ./test/check' -count=1 -p=1 -timeout=30m -run "$long" || failed=1
+	stage_fuzz || failed=1
+	return $failed
+}
 
 gotestsum=$PWD/bin/gotestsum
 
@@ -129,13 +149,13 @@ go_test() {
 	return 1
 }
 
-# crashes prints what a test binary said when it crashed. Its last words belong to a test without a result, so
-# gotestsum does not show them.
+# crashes prints what a test binary said when it crashed, and how it ended. Its last words belong to a test without a
+# result, so gotestsum does not show them. A library that ends the process says a line that begins with F and the date.
 crashes() {
 	awk '
 		!match($0, /"Package":"[^"]+"/) { next }
 		{ package = substr($0, RSTART, RLENGTH) }
-		/"Output":"(panic: |fatal error: |unexpected fault address|signal: )/ { left[package] = 80 }
+		/"Output":"(panic: |fatal error: |runtime: |unexpected fault address|signal: |SIG[A-Z]+: |exit status |F[0-9][0-9][0-9][0-9] )/ { left[package] = 80 }
 		left[package]-- > 0 && match($0, /"Output":".*"/) { print substr($0, RSTART + 10, RLENGTH - 11) }' "$1" |
 		sed -E 's/\\n$//; s/\\t/\t/g; s/\\"/"/g'
 }

@@ -40,6 +40,9 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("NO_COLOR", "1")
+			if collector, is := os.LookupEnv("GOGC"); is { // test/stages.sh sets it; a script has its own environment
+				e.Setenv("GOGC", collector)
+			}
 			e.Values[registryKey{}] = &startedRegistry{}
 			return nil
 		},

@@ -23,6 +23,9 @@ type renderOptions struct {
 	file, name, namespace string
 	live                  string
 	output, graph         string
+	// only are the names of components and objects, outputDir is the folder for files.
+	only      []string
+	outputDir string
 }
 
 const renderLong = `Print the objects that a package renders for a custom resource, without a cluster.
@@ -55,6 +58,10 @@ const renderExample = `  operetta render ./cue/webapp -f config/samples/webapp.y
   kubectl get all,configmap,secret -o yaml > live.yaml
   operetta render ./cue/webapp -f cr.yaml --live live.yaml
 
+  # One component, one object; and all objects, each in a file
+  operetta render ./cue/webapp -f config/samples/webapp.yaml --only config --only web.service
+  operetta render ./cue/webapp -f config/samples/webapp.yaml --output-dir manifests
+
   # Draw the dependencies, as a tree or for a document
   operetta render ./cue/webapp --graph
   operetta render ./cue/webapp --graph=mermaid`
@@ -77,6 +84,9 @@ func newRender(s streams) *cobra.Command {
 	f.StringVar(&o.live, "live", "", "file with live objects; - is standard input")
 	f.StringVar(&o.name, "name", "", "name of the custom resource, if the file has several")
 	f.StringVarP(&o.namespace, "namespace", "n", "", `namespace of the custom resource, if it has none (default "`+render.DefaultNamespace+`")`)
+	f.StringArrayVar(&o.only, "only", nil, "component or object of the package to print, such as web or web.service (repeatable)")
+	f.StringVar(&o.outputDir, "output-dir", "", "new or empty folder to write each object to, in a file of its own")
+	must(cmd.MarkFlagDirname("output-dir"))
 	optionalChoiceFlag(cmd, &o.graph, "graph", "draw the components and their dependencies instead of printing objects", graphTree, graphMermaid)
 	outputFlag(cmd, &o.output, formatYAML, formatJSON)
 	completeManifests(cmd, "filename", "live")
@@ -94,6 +104,8 @@ func (o renderOptions) check(cmd *cobra.Command) error {
 		return usageError{fmt.Errorf("-f and --live cannot both read standard input")}
 	case o.graph != "" && cmd.Flags().Changed("output"):
 		return usageError{fmt.Errorf("--graph and -o exclude each other: --graph draws, -o formats objects")}
+	case o.graph != "" && (len(o.only) > 0 || o.outputDir != ""):
+		return usageError{fmt.Errorf("--graph draws all components: it has no objects to choose or to write to files")}
 	}
 	return nil
 }
@@ -131,12 +143,7 @@ func runRender(ctx context.Context, s streams, o renderOptions, args []string) e
 // printRendered prints the objects or the graph, and then the state of each component. It errors with
 // the faults of the package, after it has printed what could be rendered.
 func printRendered(s streams, o renderOptions, out render.Output) error {
-	var err error
-	if o.graph != "" {
-		err = printGraph(s.out, o.graph, out)
-	} else {
-		err = printManifests(s.out, o.output, manifestsOf(out))
-	}
+	err := printChosen(s, o, out)
 	printStates(s.err, out)
 	if err != nil {
 		return err
@@ -144,12 +151,27 @@ func printRendered(s streams, o renderOptions, out render.Output) error {
 	return out.Faults.OrNil()
 }
 
-func manifestsOf(out render.Output) []manifest {
-	var manifests []manifest
-	for _, object := range out.Objects() {
-		manifests = append(manifests, manifest{comment: object.Path(), object: object.Manifest})
+// printChosen prints the graph, or writes or prints the objects that are asked for.
+func printChosen(s streams, o renderOptions, out render.Output) error {
+	if o.graph != "" {
+		return printGraph(s.out, o.graph, out)
 	}
-	return manifests
+	objects, err := selected(out, o.only)
+	if err != nil {
+		return err
+	}
+	manifests := make([]manifest, len(objects))
+	for i, object := range objects {
+		manifests[i] = manifest{comment: object.Path(), object: object.Manifest}
+	}
+	if o.outputDir == "" {
+		return printManifests(s.out, o.output, manifests)
+	}
+	if err := writeManifests(o.outputDir, o.output, manifests); err != nil {
+		return err
+	}
+	printLinef(s.err, "%s: %s", o.outputDir, count(len(manifests), "file"))
+	return nil
 }
 
 // printGraph draws the components. Those with cycles have no tree; Mermaid shows them.

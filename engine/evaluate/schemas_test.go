@@ -203,15 +203,10 @@ func hashOf(text string) uint64 {
 // expectTheSame evaluates sessions with templates and by CUE, in both orders.
 func expectTheSame(t *testing.T, p *program.Program, sessions []program.Session) (answered int) {
 	t.Helper()
-	type answer struct {
-		rollout program.Rollout
-		err     error
-	}
-	want := make([]answer, len(sessions))
+	want := answersOfCUE(p, sessions)
 	order := make([]int, len(sessions))
-	for i, s := range sessions {
+	for i := range order {
 		order[i] = i
-		want[i].rollout, want[i].err = p.Evaluate(s)
 	}
 	for range 2 {
 		clock := time.Unix(0, 0)

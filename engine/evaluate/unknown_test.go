@@ -35,7 +35,8 @@ func TestWhatIsUnknownMayBeBroken(t *testing.T) {
 					spec["zero"], spec["digits"] = int64(0), "http"
 				}
 			}
-			f.compare(t, f.load(t), sessions)
+			p := f.load(t)
+			f.compare(t, p, sessions, answersOfCUE(p, sessions))
 		})
 	}
 }

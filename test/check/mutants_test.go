@@ -22,7 +22,7 @@ import (
 )
 
 // sampled is how many mutants there are for one that is tried, unless the test runs at full length.
-const sampled = 8
+const sampled = 16
 
 // TestMostFaultsThatArePutIntoAPackageAreFound puts faults into packages that are in order.
 func TestMostFaultsThatArePutIntoAPackageAreFound(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"operetta.dev/test/internal/screen"
@@ -56,14 +58,55 @@ func Once(root string, dir *string) func() (string, error) {
 	})
 }
 
-// To builds a program of the repository as another file.
-func To(ctx context.Context, root, path, program string) error {
+// To builds a program of the repository as another file. Linking takes seconds of a processor, and several packages
+// of tests need the same program: it is linked into bin/tests when it has changed, and to is another name of that file.
+// The go command removes a program before it writes it anew, so whoever runs one keeps it.
+func To(ctx context.Context, root, to, program string) error {
+	shared := filepath.Join(root, "bin", "tests", filepath.Base(program))
+	if err := os.MkdirAll(filepath.Dir(shared), 0o755); err != nil {
+		return err
+	}
+	unlock, err := lock(shared + ".lock")
+	if err != nil {
+		return fmt.Errorf("building %s: %w", program, err)
+	}
+	defer unlock()
+	if err := buildTo(ctx, root, shared, program); err != nil {
+		return err
+	}
+	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if os.Link(shared, to) == nil {
+		return nil
+	}
+	return buildTo(ctx, root, to, program) // it is on another file system
+}
+
+func buildTo(ctx context.Context, root, path, program string) error {
 	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build"}, Flags, []string{"-o", path, program})...)
 	cmd.Dir, cmd.Env = root, append(os.Environ(), Environment...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w\n%s", program, err, out)
 	}
 	return nil
+}
+
+// lock waits for the exclusive lock on a file, and returns what gives it up. Package os would note for the cache of
+// go test that the file was opened, and that it is new.
+func lock(path string) (unlock func(), err error) {
+	fd, err := syscall.Open(path, syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
+		err = syscall.Flock(fd, syscall.LOCK_EX)
+	}
+	if err != nil {
+		_ = syscall.Close(fd)
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return func() { _ = syscall.Close(fd) }, nil
 }
 
 // Build builds the binary. The working folder has to be the root of the repository.
