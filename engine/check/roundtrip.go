@@ -32,7 +32,7 @@ func RoundTrips(p *program.Program) (faults, warnings fault.Faults) {
 	for _, v := range p.Meta().Versions {
 		s, err := newSide(p, v.Name)
 		if err != nil {
-			return nil, nil // other parts of vet say why there is no definition
+			return nil, nil //nolint:nilerr // other parts of vet say why there is no definition
 		}
 		sides[v.Name] = s
 	}
@@ -234,19 +234,7 @@ func firstDifference(path string, a, b any) (at, before, after string) {
 		if !same {
 			break
 		}
-		names := maps.Clone(a)
-		maps.Copy(names, b)
-		for _, name := range slices.Sorted(maps.Keys(names)) {
-			x, has := a[name]
-			y, still := b[name]
-			below := path + "." + name
-			if has != still {
-				return below, shown(x, has), shown(y, still)
-			}
-			if at, before, after := firstDifference(below, x, y); at != "" {
-				return at, before, after
-			}
-		}
+		return firstFieldDifference(path, a, b)
 	case []any:
 		b, same := b.([]any)
 		if !same || len(a) != len(b) {
@@ -259,6 +247,24 @@ func firstDifference(path string, a, b any) (at, before, after string) {
 		}
 	}
 	return path, shown(a, true), shown(b, true)
+}
+
+// firstFieldDifference is firstDifference for structs that differ.
+func firstFieldDifference(path string, a, b map[string]any) (at, before, after string) {
+	names := maps.Clone(a)
+	maps.Copy(names, b)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		x, has := a[name]
+		y, still := b[name]
+		below := path + "." + name
+		if has != still {
+			return below, shown(x, has), shown(y, still)
+		}
+		if at, before, after := firstDifference(below, x, y); at != "" {
+			return at, before, after
+		}
+	}
+	return "", "", ""
 }
 
 // shown returns a value as a message has it.

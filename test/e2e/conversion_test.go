@@ -80,7 +80,7 @@ func TestAWebAppIsReadAndWrittenInBothVersions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return strings.TrimSpace(string(out))
+		return strings.TrimSpace(out)
 	}
 
 	harness.Eventually(t, "the first resource of version v1alpha1", func() error {

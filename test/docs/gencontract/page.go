@@ -48,14 +48,14 @@ func writeDefinition(b *strings.Builder, d definition, all []definition) {
 		fmt.Fprintf(b, "%s\n\n", code(d.expr))
 	}
 	for _, f := range d.fields {
-		writeField(b, d, f, all)
+		writeField(b, f, all)
 	}
 	if len(d.fields) > 0 {
 		b.WriteString("\n")
 	}
 }
 
-func writeField(b *strings.Builder, d definition, f field, all []definition) {
+func writeField(b *strings.Builder, f field, all []definition) {
 	depth := strings.Count(f.path, ".")
 	indent := strings.Repeat("  ", depth)
 	fmt.Fprintf(b, "%s- **`%s`**", indent, f.path)
