@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/program"
@@ -36,11 +37,24 @@ The default is the package in the current folder.`,
 			for _, f := range found {
 				crds = append(crds, f.CRD)
 			}
+			if manifests, err := crdManifests(crds); err == nil {
+				noteUnserved(s, manifests)
+			}
 			return printCRDs(s.out, output, crds)
 		},
 	}
 	outputFlag(cmd, &output, formatYAML, formatJSON)
 	return cmd
+}
+
+// noteUnserved says which versions of printed definitions are not served, and why.
+func noteUnserved(s streams, all []manifest) {
+	for _, m := range all {
+		u := unstructured.Unstructured{Object: m.object}
+		if versions := u.GetAnnotations()[crd.ConvertedAnnotation]; versions != "" && u.GetKind() == "CustomResourceDefinition" {
+			_, _ = fmt.Fprintf(s.err, "note: %s serves the storage version alone, and not %s: versions are converted by the webhooks of the operator; see operetta install --webhooks\n", u.GetName(), versions)
+		}
+	}
 }
 
 // crdDefinition converts what a package says about its custom resource to the input of the CRD

@@ -163,7 +163,7 @@ func readGiven(ctx context.Context, in io.Reader, f runFlags, programs []*progra
 				others = append(others, u)
 				continue
 			}
-			if err := checkResource(d, renderOptions{file: file, namespace: f.options.CustomResourceNamespace}, p); err != nil {
+			if err := prepareResource(d, renderOptions{file: file, namespace: f.options.CustomResourceNamespace}, p); err != nil {
 				return nil, nil, err
 			}
 			given = append(given, u)

@@ -95,17 +95,8 @@ func newInstall(s streams) *cobra.Command {
   operetta install ./cue/webapp -n team-a --service-account team-a/operetta`,
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if slices.Contains(f.policies.Operators, "") {
-				return usageError{errors.New("--operator-user: name the user that the operator acts as")}
-			}
-			if _, err := metav1.ParseToLabelSelector(f.run.PackageSelector); err != nil {
-				return usageError{fmt.Errorf("--package-selector: %w", err)}
-			}
-			if f.run.Replicas < 1 {
-				return usageError{errors.New("--replicas: there is at least one")}
-			}
-			if f.run.Webhooks != install.NoWebhooks && len(f.policies.Operators) > 0 {
-				return usageError{errors.New("--webhooks: an operator that runs elsewhere has no Service")}
+			if err := f.check(); err != nil {
+				return err
 			}
 			if err := f.checkChart(cmd); err != nil {
 				return err
@@ -115,6 +106,7 @@ func newInstall(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			noteUnserved(s, all)
 			if f.argocd {
 				check, err := objectManifests([]any{install.ArgoCD(kindsDefined(all))})
 				if err != nil {
@@ -141,6 +133,23 @@ func newInstall(s streams) *cobra.Command {
 	return cmd
 }
 
+// check errors if the flags contradict each other.
+func (f *installFlags) check() error {
+	if slices.Contains(f.policies.Operators, "") {
+		return usageError{errors.New("--operator-user: name the user that the operator acts as")}
+	}
+	if _, err := metav1.ParseToLabelSelector(f.run.PackageSelector); err != nil {
+		return usageError{fmt.Errorf("--package-selector: %w", err)}
+	}
+	if f.run.Replicas < 1 {
+		return usageError{errors.New("--replicas: there is at least one")}
+	}
+	if f.run.Webhooks != install.NoWebhooks && len(f.policies.Operators) > 0 {
+		return usageError{errors.New("--webhooks: an operator that runs elsewhere has no Service")}
+	}
+	return nil
+}
+
 // manifests returns what is installed.
 func (f *installFlags) manifests(ctx context.Context, s streams, args []string) ([]manifest, error) {
 	f.policies.Namespace = f.options.Namespace
@@ -156,11 +165,11 @@ func (f *installFlags) manifests(ctx context.Context, s streams, args []string) 
 		return nil, err
 	}
 	f.policies.Operators = []string{fmt.Sprintf("system:serviceaccount:%s:%s", f.options.OperatorNamespace, f.options.ServiceAccount)}
+	f.run.Options, f.run.LeavesCRDs, f.run.ConfigMapFlag, f.run.MetricsTokenSecret = f.options, !f.options.InstallsCRDs, f.configMap, f.metricsToken
 	out, err := f.installation(r.found)
 	if err != nil {
 		return nil, err
 	}
-	f.run.Options, f.run.LeavesCRDs, f.run.ConfigMapFlag, f.run.MetricsTokenSecret = f.options, !f.options.InstallsCRDs, f.configMap, f.metricsToken
 	dirs, err := f.folders(args)
 	if err != nil {
 		return nil, err
@@ -222,9 +231,9 @@ func (f *installFlags) installation(found []finding) ([]manifest, error) {
 	}
 	crds := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(found)+1)
 	var kinds []schema.GroupKind
-	for _, f := range found {
-		crds = append(crds, f.CRD)
-		kinds = append(kinds, f.Kinds...)
+	for _, one := range found {
+		crds = append(crds, f.run.Convert(one.CRD))
+		kinds = append(kinds, one.Kinds...)
 	}
 	out, err := crdManifests(slices.Concat(crds, []*apiextensionsv1.CustomResourceDefinition{patches}, own))
 	if err != nil {

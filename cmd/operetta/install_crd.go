@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,7 +24,8 @@ import (
 )
 
 // installCRD applies a CustomResourceDefinition and waits until the API server serves it. It
-// retries while the API server cannot be reached.
+// retries while the API server cannot be reached. It errors as the API server does about an
+// invalid definition if stored objects could not be read any more.
 func installCRD(ctx context.Context, config *rest.Config, log logr.Logger, want *apiextensionsv1.CustomResourceDefinition) error {
 	client, err := apiextensions.NewForConfig(config)
 	if err != nil {
@@ -40,8 +42,18 @@ func installCRD(ctx context.Context, config *rest.Config, log logr.Logger, want 
 	crds := client.CustomResourceDefinitions()
 	force := true
 	err = retryOutage(ctx, config, log, func() error {
+		present, err := crds.Get(ctx, want.Name, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		if err := crd.CheckStored(present, want); err != nil {
+			return err
+		}
+		if err := endConversion(ctx, crds, present, want); err != nil {
+			return err
+		}
 		// Server-side apply is used because client-side apply stores the object in an annotation, which is limited to 256 KiB.
-		_, err := crds.Patch(ctx, want.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: cluster.FieldManager, Force: &force})
+		_, err = crds.Patch(ctx, want.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: cluster.FieldManager, Force: &force})
 		return err
 	})
 	if err != nil {
@@ -51,6 +63,26 @@ func installCRD(ctx context.Context, config *rest.Config, log logr.Logger, want 
 		return err
 	}
 	return waitServed(ctx, config, want)
+}
+
+// endConversion takes the webhook out of a definition that converts, if the one that is installed next does not. The apply
+// alone would leave the part that the keeper of the certificates owns.
+func endConversion(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, present, next *apiextensionsv1.CustomResourceDefinition) error {
+	converts := func(d *apiextensionsv1.CustomResourceDefinition) bool {
+		return d.Spec.Conversion != nil && d.Spec.Conversion.Webhook != nil
+	}
+	if !converts(present) || converts(next) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{
+		"conversion": map[string]any{"strategy": apiextensionsv1.NoneConverter, "webhook": nil},
+		"versions":   next.Spec.Versions, // at once: nobody reads one version for another one meanwhile
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = crds.Patch(ctx, next.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: cluster.FieldManager})
+	return err
 }
 
 // waitEstablished waits until a CustomResourceDefinition has the condition Established. It errors

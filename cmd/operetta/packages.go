@@ -121,7 +121,7 @@ func (e objectExaminer) InstallCRD(ctx context.Context, definition *apiextension
 			return err
 		}
 	}
-	if err := installCRD(ctx, e.config, e.log, definition); err != nil {
+	if err := e.install(ctx, definition); err != nil {
 		return err
 	}
 	// Another operator may have installed its own meanwhile, which looked when there was none.
@@ -144,7 +144,7 @@ func (e objectExaminer) Defined(ctx context.Context, name string) ([]schema.Grou
 	out := make([]schema.GroupVersionKind, len(all.Items))
 	for i := range all.Items {
 		spec := all.Items[i].Spec
-		out[i] = schema.GroupVersionKind{Group: spec.Group, Version: spec.Versions[0].Name, Kind: spec.Names.Kind}
+		out[i] = schema.GroupVersionKind{Group: spec.Group, Version: crd.StorageVersion(&all.Items[i]), Kind: spec.Names.Kind}
 	}
 	return out, nil
 }

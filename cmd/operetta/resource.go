@@ -41,7 +41,7 @@ func readResource(ctx context.Context, in io.Reader, o renderOptions, p *program
 	case len(found) > 1:
 		return document{}, nil, usageError{fmt.Errorf("%s: %d resources of kind %s: %s; choose one with --name", shownName(o.file), len(found), want.Kind, strings.Join(names, ", "))}
 	}
-	return found[0], definitions, checkResource(found[0], o, p)
+	return found[0], definitions, prepareResource(found[0], o, p)
 }
 
 // definitionsIn returns the CustomResourceDefinitions among documents.
@@ -75,9 +75,9 @@ func noResource(o renderOptions, all []document, p *program.Program) error {
 	return faults
 }
 
-// checkResource checks what the schema of the package does not cover: the version, the name and the
-// namespace.
-func checkResource(d document, o renderOptions, p *program.Program) error {
+// prepareResource checks what the schema of the package does not cover: the version, the name and the
+// namespace. It converts a resource of another version to the one that the package reads, as the webhook does.
+func prepareResource(d document, o renderOptions, p *program.Program) error {
 	meta := p.Meta()
 	apiVersion, _ := d.object["apiVersion"].(string)
 	gv, _ := schema.ParseGroupVersion(apiVersion)
@@ -104,6 +104,17 @@ func checkResource(d document, o renderOptions, p *program.Program) error {
 		f.Message = fmt.Sprintf("the custom resource is in namespace %s, but -n says %s", namespace, o.namespace)
 		return fault.Faults{f}
 	}
+	stored := p.GroupVersionKind().GroupVersion()
+	if gv == stored {
+		return nil
+	}
+	spec, err := p.Convert(d.object["spec"], gv.Version, stored.Version)
+	if err != nil {
+		f := at("spec")
+		f.Message = fmt.Sprintf("it cannot be converted from %s to %s: %v", gv.Version, stored.Version, err)
+		return fault.Faults{f}
+	}
+	d.object["apiVersion"], d.object["spec"] = stored.String(), spec
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"operetta.dev/engine/crd"
 )
 
 // A standby is what a process that does not lead has postponed: it writes nothing, so the
@@ -50,9 +51,20 @@ func (o *operator) installDefinition(ctx context.Context, crd *apiextensionsv1.C
 	case o.flags.crds != crdsApply:
 		return nil
 	case !o.flags.options.LeaderElection || !o.standby.postpone(crd):
-		return installCRD(ctx, o.config, o.log, crd)
+		return o.install(ctx, crd)
 	}
 	return o.awaitDefinition(ctx, crd)
+}
+
+// install installs the CustomResourceDefinition of a package, with the versions that this operator converts.
+func (o *operator) install(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
+	if by := o.flags.options.ConversionWebhook(); by != nil {
+		definition = crd.WithConversion(definition, *by)
+	}
+	if unserved := crd.Unserved(definition); len(unserved) > 0 {
+		o.log.Info("versions are not served, because this operator serves no webhook that would convert them", "definition", definition.Name, "versions", unserved, "served", crd.StorageVersion(definition))
+	}
+	return installCRD(ctx, o.config, o.log, definition)
 }
 
 // awaitDefinition waits until a definition is established, which the leader has installed, or this
@@ -76,7 +88,7 @@ func (o *operator) awaitDefinition(ctx context.Context, crd *apiextensionsv1.Cus
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-o.manager.Elected():
-			return installCRD(ctx, o.config, o.log, crd)
+			return o.install(ctx, crd)
 		case <-tick.C:
 		}
 	}
@@ -97,7 +109,7 @@ func (o *operator) installPending(ctx context.Context) error {
 		return nil
 	}
 	for _, crd := range postponed {
-		err := installCRD(ctx, o.config, o.log, crd)
+		err := o.install(ctx, crd)
 		if apierrors.IsInvalid(err) {
 			o.log.Error(err, "the definition of a package is rejected; the one in the cluster stays")
 			continue

@@ -28,6 +28,8 @@ const vetLong = `Check packages without a cluster. The checks are:
   - a user of the custom resource cannot choose what only its author may choose, such as
     a ServiceAccount;
   - the API server would accept the CustomResourceDefinition, including its CEL rules;
+  - specs of each version, made up from its schema, are the same when they were converted to
+    the neighbour of that version and back, unless the package says what gets lost;
   - the package works for many resources: each value of an enumeration and of a boolean, the
     bounds of numbers, fields that are left out, lists and maps without, with one and with two
     elements; in all combinations or, if these are more than --bound, in pairs. For each of

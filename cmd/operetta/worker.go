@@ -181,6 +181,8 @@ func examineLight(mode string, snapshot *source.Snapshot, scopes vet.Scopes) fin
 	if mode != examineCRD && mode != examineSample {
 		f.Faults, f.Warnings, f.Unknown = vet.All(p, scopes)
 		f.Edges, f.Kinds = vet.Dependencies(p), vet.Kinds(p)
+		wrong, lost := check.RoundTrips(p)
+		f.Faults, f.Warnings = append(f.Faults, wrong...).Sorted(), append(f.Warnings, lost...).Sorted()
 	}
 	if mode != examineCheck {
 		var err error

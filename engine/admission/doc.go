@@ -3,6 +3,7 @@
 //
 //	Resources  whether a custom resource is what its package allows, and which defaults and labels it gets
 //	Patches    whether the author of a Patch may update the kinds that it names
+//	Conversions  what a custom resource of one version is in another one
 //	Handler    reads the reviews of one path, and writes the answers
 //
 //	             ┌─ kind, deletion, what the package sees of a change ──> allowed, without a review

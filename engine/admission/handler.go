@@ -56,11 +56,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	body := &body{from: http.MaxBytesReader(w, r.Body, maxReview), memory: h.memory}
 	defer body.release()
-	// Whoever can connect can send a body slowly, or never. It takes the memory of what has come, and no turn.
-	deadline := http.NewResponseController(w)
-	_ = deadline.SetReadDeadline(time.Now().Add(readTime)) // a connection that has none has another end
+	end := limitReading(w)
 	request, err := readReview(r, body)
-	_ = deadline.SetReadDeadline(time.Time{})
+	end()
 	if err != nil {
 		http.Error(w, err.Error(), err.code)
 		return
@@ -76,6 +74,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(admissionv1.AdmissionReview{ // who asked is gone if it fails
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"}, Response: response,
 	})
+}
+
+// limitReading limits how long the body of a request may take to come, until end is called. Whoever can connect can
+// send a body slowly, or never. It takes the memory of what has come, and no turn.
+func limitReading(w http.ResponseWriter) (end func()) {
+	deadline := http.NewResponseController(w)
+	_ = deadline.SetReadDeadline(time.Now().Add(readTime)) // a connection that has none has another end
+	return func() { _ = deadline.SetReadDeadline(time.Time{}) }
 }
 
 // answer returns the answer to a request. A panic is an error.
@@ -137,21 +143,9 @@ func (b *body) release() { b.memory.Release(b.taken) }
 
 // readReview returns the request of a review. The error is nil if it is one.
 func readReview(r *http.Request, body io.Reader) (*admissionv1.AdmissionRequest, *requestError) {
-	if r.Method != http.MethodPost {
-		return nil, requestErrorf(http.StatusMethodNotAllowed, "reviews are posted")
-	}
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, requestErrorf(http.StatusUnsupportedMediaType, "a review is application/json")
-	}
-	text, err := io.ReadAll(body)
-	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return nil, requestErrorf(http.StatusRequestEntityTooLarge, "a review has at most %d bytes", maxReview)
-	}
-	switch {
-	case errors.Is(err, errMemory):
-		return nil, requestErrorf(http.StatusServiceUnavailable, "%v", err)
-	case err != nil:
-		return nil, requestErrorf(http.StatusBadRequest, "reading the review: %v", err)
+	text, failure := readBody(r, body, maxReview)
+	if failure != nil {
+		return nil, failure
 	}
 	var review admissionv1.AdmissionReview
 	if err := json.Unmarshal(text, &review); err != nil {
@@ -164,4 +158,25 @@ func readReview(r *http.Request, body io.Reader) (*admissionv1.AdmissionRequest,
 		return nil, requestErrorf(http.StatusBadRequest, "the review has no request with a uid")
 	}
 	return review.Request, nil
+}
+
+// readBody returns the text of a review, which has at most so many bytes. The error is nil if there is one.
+func readBody(r *http.Request, body io.Reader, most int) ([]byte, *requestError) {
+	if r.Method != http.MethodPost {
+		return nil, requestErrorf(http.StatusMethodNotAllowed, "reviews are posted")
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, requestErrorf(http.StatusUnsupportedMediaType, "a review is application/json")
+	}
+	text, err := io.ReadAll(body)
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return nil, requestErrorf(http.StatusRequestEntityTooLarge, "a review has at most %d bytes", most)
+	}
+	switch {
+	case errors.Is(err, errMemory):
+		return nil, requestErrorf(http.StatusServiceUnavailable, "%v", err)
+	case err != nil:
+		return nil, requestErrorf(http.StatusBadRequest, "reading the review: %v", err)
+	}
+	return text, nil
 }

@@ -12,6 +12,8 @@ const (
 	maxTimeout = 30 * time.Second
 	// answerTime is how much earlier than the API server gives up a review ends, so that there is an answer.
 	answerTime = 500 * time.Millisecond
+	// expensiveTime is how long it is remembered that a conversion was too expensive.
+	expensiveTime = 10 * time.Minute
 	// readTime is how long the body of a review may take to come.
 	readTime = 3 * time.Second
 )

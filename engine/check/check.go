@@ -181,13 +181,18 @@ func newChecker(p *program.Program, o Options) (c *checker, unmade string) {
 // Definition returns the definition of the version that a package reads, without what only kubectl shows. It errors with
 // Faults if a CustomResourceDefinition cannot express the schema.
 func Definition(p *program.Program) (*apiextensionsv1.CustomResourceDefinition, error) {
+	return definitionOf(p, p.GroupVersionKind().Version)
+}
+
+// definitionOf is Definition for any version, as if that were the only one.
+func definitionOf(p *program.Program, version string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	m := p.Meta()
 	d := crd.Definition{Package: p.Name(), Group: m.Group, Kind: m.Kind, Plural: m.Plural, Singular: m.Singular, Scope: apiextensionsv1.NamespaceScoped}
 	if m.ClusterScoped {
 		d.Scope = apiextensionsv1.ClusterScoped
 	}
 	for _, v := range m.Versions {
-		if v.Name == p.GroupVersionKind().Version {
+		if v.Name == version {
 			d.Versions = []crd.Version{{Name: v.Name, Spec: v.Spec, Served: true, Storage: true}}
 		}
 	}

@@ -95,6 +95,8 @@ type Manager struct {
 	packageMissing *packageMissingTeardown
 	running        *runningReconciles
 	refused        *refusedRequests
+	// certificates are those of the webhooks, if this process makes them.
+	certificates *webhookCertificates
 
 	mu          sync.RWMutex
 	controllers map[schema.GroupKind]*packageController

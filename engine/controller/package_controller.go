@@ -95,6 +95,7 @@ func (m *Manager) ServeOutdated(p *program.Program, fault string) error {
 		m.abandon(kind, c) // the kind may be served later
 		return fmt.Errorf("package %s: %w", p.Name(), err)
 	}
+	m.certificates.wake() // it may have versions to convert
 	return nil
 }
 
@@ -203,6 +204,7 @@ func (m *Manager) Swap(ctx context.Context, was, p *program.Program) error {
 		return err
 	}
 	c.use(m.takePrepared(p), "")
+	m.certificates.wake() // it may have other versions
 	return m.enqueueAll(ctx, c, p.GroupVersionKind())
 }
 

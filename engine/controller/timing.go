@@ -94,4 +94,7 @@ const (
 	overlapShare = 10
 	// certificateRetry is when to try again what failed.
 	certificateRetry = 5 * time.Second
+	// definitionCheck is how often the definitions are looked at whose versions the webhook converts: whoever applies
+	// one may take away whom to trust.
+	definitionCheck = time.Minute
 )

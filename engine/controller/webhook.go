@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,6 +49,8 @@ func (m *Manager) serveWebhooks() error {
 			return err
 		}
 		options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) { c.GetCertificate = certificates.get })
+		m.certificates, certificates.definitions = certificates, m.converted
+		certificates.by = o.ConversionWebhook()
 	}
 	server := webhook.NewServer(options)
 	// The direct client creates access reviews, which no cache has.
@@ -58,6 +62,7 @@ func (m *Manager) serveWebhooks() error {
 	resources := admission.NewResources(func(kind schema.GroupKind) admission.Package { return m.reviewed(kind, on) }, m.reviews())
 	server.Register(admission.ValidatePath, admission.NewHandler(resources.Validate, o.Log))
 	server.Register(admission.MutatePath, admission.NewHandler(resources.Mutate, o.Log))
+	server.Register(admission.ConvertPath, admission.NewConversions(m.converter, m.reviews(), o.Log))
 	if err := m.manager.AddReadyzCheck("webhooks", server.StartedChecker()); err != nil {
 		return err
 	}
@@ -85,6 +90,52 @@ func (m *Manager) reviewed(kind schema.GroupKind, on dryrun.ServerOptions) admis
 		Cluster: &cluster.Live{Client: m.caches.Direct, Direct: m.caches.Direct}, ConfigMap: m.options.ConfigMap,
 	}, on}
 }
+
+// converter returns the package of a kind for conversions, or nil if none is loaded.
+func (m *Manager) converter(kind schema.GroupKind) admission.Converter {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if c := m.controllers[kind]; c != nil {
+		return c.program.Load()
+	}
+	return nil
+}
+
+// converted returns the names of the CustomResourceDefinitions whose versions this process converts.
+func (m *Manager) converted() []string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	var out []string
+	for kind, c := range m.controllers {
+		if about := c.program.Load().Meta(); about.Converts() {
+			out = append(out, about.Plural+"."+kind.Group)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// ConversionWebhook returns how an API server asks this process to convert versions, or nil if it cannot: then no
+// webhook is served, or nobody has said where.
+func (o Options) ConversionWebhook() *apiextensionsv1.WebhookClientConfig {
+	if o.WebhookAddress == "" {
+		return nil
+	}
+	path := admission.ConvertPath
+	if service := o.WebhookCertificates.Service; service.Name != "" {
+		return &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{
+			Namespace: service.Namespace, Name: service.Name, Path: &path, Port: new(int32(webhookServicePort)),
+		}}
+	}
+	host, _, err := net.SplitHostPort(o.WebhookAddress)
+	if err != nil || host == "" || net.ParseIP(host).IsUnspecified() {
+		return nil
+	}
+	return &apiextensionsv1.WebhookClientConfig{URL: new("https://" + o.WebhookAddress + path)}
+}
+
+// webhookServicePort is the port of the Service of webhooks, if there is one.
+const webhookServicePort = 443
 
 // A reviewedPackage is the version of a package that reviews requests: the one that reconciles use.
 type reviewedPackage struct {

@@ -4,17 +4,22 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"operetta.dev/engine/certificates"
@@ -45,6 +50,10 @@ type webhookCertificates struct {
 	// direct writes; reading from the cache may be late, and a conflict then says so.
 	direct client.Client
 	log    logr.Logger
+	// definitions returns the names of the CustomResourceDefinitions whose versions are converted here, and by is
+	// how the API server asks for that; nil stands for none.
+	definitions func() []string
+	by          *apiextensionsv1.WebhookClientConfig
 	// served is the certificate that is served, or nil.
 	served atomic.Pointer[tls.Certificate]
 	// changed has a value after anything has changed.
@@ -166,8 +175,11 @@ func (c *webhookCertificates) see(object any) {
 	}
 }
 
-// wake has the process that leads look again.
+// wake has the process that leads look again. There may be no certificates to look after.
 func (c *webhookCertificates) wake() {
+	if c == nil {
+		return
+	}
 	select {
 	case c.changed <- struct{}{}:
 	default:
@@ -208,6 +220,9 @@ func (c *webhookCertificates) step(ctx context.Context) (time.Duration, error) {
 		}
 	}
 	next, err := certificates.Next(secret.Data, c.options, time.Since(c.since), time.Now())
+	if c.by != nil {
+		next.Again = min(next.Again, definitionCheck) // definitions are not watched
+	}
 	if err != nil || !next.Changed {
 		return next.Again, err
 	}
@@ -226,6 +241,15 @@ func (c *webhookCertificates) trust(ctx context.Context, authorities []byte) err
 			told, err := c.tell(ctx, configuration, authorities)
 			if err != nil {
 				return fmt.Errorf("%T %s: %w", configuration.object(), c.of.Configuration, err)
+			}
+			changed = changed || told
+		}
+	}
+	if c.by != nil {
+		for _, name := range c.definitions() {
+			told, err := c.tellDefinition(ctx, name, authorities)
+			if err != nil {
+				return fmt.Errorf("CustomResourceDefinition %s: %w", name, err)
 			}
 			changed = changed || told
 		}
@@ -261,6 +285,47 @@ func (c *webhookCertificates) tell(ctx context.Context, configuration webhookCon
 		return true, nil // the event of the other write comes
 	}
 	return true, err
+}
+
+// tellDefinition writes authorities to a definition that has this operator convert its versions, and reports whether
+// that was necessary. That of somebody else stays as it is.
+func (c *webhookCertificates) tellDefinition(ctx context.Context, name string, authorities []byte) (bool, error) {
+	definition := &unstructured.Unstructured{}
+	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	err := c.direct.Get(ctx, client.ObjectKey{Name: name}, definition)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	had := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(definition.Object, had); err != nil {
+		return false, err
+	}
+	if conversion := had.Spec.Conversion; conversion == nil || conversion.Webhook == nil || !c.isAsked(conversion.Webhook.ClientConfig) || bytes.Equal(conversion.Webhook.ClientConfig.CABundle, authorities) {
+		return false, nil
+	}
+	before := definition.DeepCopy()
+	if err := unstructured.SetNestedField(definition.Object, base64.StdEncoding.EncodeToString(authorities), "spec", "conversion", "webhook", "clientConfig", "caBundle"); err != nil {
+		return false, err
+	}
+	err = c.direct.Patch(ctx, definition, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) {
+		c.wake() // nobody else says that it has changed
+		return true, nil
+	}
+	return true, err
+}
+
+// isAsked reports whether an API server that calls a webhook calls this operator.
+func (c *webhookCertificates) isAsked(by *apiextensionsv1.WebhookClientConfig) bool {
+	if by == nil {
+		return false
+	}
+	without := by.DeepCopy()
+	without.CABundle = nil
+	return reflect.DeepEqual(without, c.by)
 }
 
 // A webhookConfiguration is one of either kind.

@@ -45,6 +45,7 @@ type Version struct {
 	// Status holds the author's own status fields, next to those of the engine. It
 	// may be a value that does not exist.
 	Status cue.Value
+	// Served says whether the version is served where a webhook converts it.
 	Served bool
 	// Storage is true for exactly one version of a definition.
 	Storage bool
@@ -57,7 +58,8 @@ type Version struct {
 }
 
 // Generate returns the CustomResourceDefinition of def. It errors with [fault.Faults], and
-// returns no CRD, if a CRD cannot express exactly what def says.
+// returns no CRD, if a CRD cannot express exactly what def says. Only the storage version of
+// the CRD is served, until WithConversion serves the others.
 func Generate(def Definition) (*apiextensionsv1.CustomResourceDefinition, error) {
 	def = withNames(def)
 	g := &generator{}
@@ -82,6 +84,7 @@ func Generate(def Definition) (*apiextensionsv1.CustomResourceDefinition, error)
 	if err := merged(g.faults); err != nil {
 		return nil, err
 	}
+	withoutConversion(crd)
 	return crd, nil
 }
 

@@ -136,7 +136,7 @@ func TestNamesAndVersionsOfTheCRD(t *testing.T) {
 			},
 		},
 		"SeveralVersions": {
-			reason: "versions keep their order, their flags and their warnings",
+			reason: "versions keep their order and their warnings, and are not served without conversion",
 			change: func(d *crd.Definition) {
 				d.Versions = append(d.Versions, crd.Version{
 					Name: "v1beta1", Spec: compile(t, "#Spec: size: string"), Served: true, Deprecated: "use v1",
@@ -149,7 +149,7 @@ func TestNamesAndVersionsOfTheCRD(t *testing.T) {
 				}
 				return all
 			},
-			is: []any{"v1", true, true, false, (*string)(nil), "v1beta1", true, false, true, new("use v1")},
+			is: []any{"v1", true, true, false, (*string)(nil), "v1beta1", false, false, true, new("use v1")},
 		},
 	}
 	for name, c := range cases {

@@ -13,7 +13,8 @@
 // [fault.Faults], every fault of all versions, each with its path, its file:line
 // and a suggestion.
 //
-// The package loads no files, talks to no cluster and does not convert between versions.
+// The package loads no files, talks to no cluster and does not convert between versions: as long
+// as nobody does, only the storage version is served (conversion.go).
 // It does not run the API server's own validation either; package conform does. CEL rules
 // need that: the server rejects a rule whose estimated cost is too high, for example one
 // over all strings of a list of lists.

@@ -21,6 +21,8 @@ type Backend interface {
 	// Review returns what Program.Review returns. What does not end before the context does is beyond a
 	// limit, unless it waited for others.
 	Review(ctx context.Context, s program.Session) (program.Review, error)
+	// Convert returns what Program.Convert returns, and bounds it as Review does.
+	Convert(ctx context.Context, c program.Conversion) (map[string]any, error)
 }
 
 // An inProcess runs CUE in this process, where nothing can interrupt it.
@@ -45,6 +47,11 @@ func (b inProcess) Locate(_ context.Context, s program.Session, component, objec
 // Review implements Backend.
 func (b inProcess) Review(_ context.Context, s program.Session) (program.Review, error) {
 	return b.Program.Review(s)
+}
+
+// Convert implements Backend.
+func (b inProcess) Convert(_ context.Context, c program.Conversion) (map[string]any, error) {
+	return b.Program.Convert(c.Spec, c.From, c.To)
 }
 
 // Compile implements Backend.

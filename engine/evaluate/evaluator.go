@@ -141,6 +141,11 @@ func (e *Evaluator) ReviewContext(ctx context.Context, s program.Session) (progr
 	return e.options.Backend.Review(ctx, s)
 }
 
+// ConvertContext returns what Program.Convert returns.
+func (e *Evaluator) ConvertContext(ctx context.Context, c program.Conversion) (map[string]any, error) {
+	return e.options.Backend.Convert(ctx, c)
+}
+
 // EvaluateContext returns what Program.Evaluate returns. The rollout may be shared with other callers, and
 // must not be changed.
 func (e *Evaluator) EvaluateContext(ctx context.Context, s program.Session) (program.Rollout, error) {

@@ -258,18 +258,23 @@ func pathOf(e errors.Error) string {
 
 // positionOf returns the position of an error in the author's own files, or any at
 // all: "conflicting values" names the contract's line as well, and that is rarely
-// the line to change.
+// the line to change. Of two values in different files, the other one's place is its use.
 func positionOf(e errors.Error) Position {
-	var first Position
+	var first, own Position
 	// Not errors.Positions, which sorts: CUE names the most specific one first.
 	for _, pos := range append([]token.Pos{e.Position()}, e.InputPositions()...) {
 		p := At(pos)
 		first = cmp.Or(first, p)
-		if p.File != "" && !p.IsContract() {
-			return p
+		switch {
+		case p.File == "" || p.IsContract() || p.File == own.File:
+		case own.IsZero():
+			own = p
+		case formatOf(e) == conflictingValues:
+			own.Use = p.String()
+			return own
 		}
 	}
-	return first
+	return cmp.Or(own, first)
 }
 
 // originOf returns the place at which CUE stopped: for an interpolation, the part that failed.

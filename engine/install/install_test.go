@@ -29,7 +29,7 @@ func TestArgumentsFollowFromOptions(t *testing.T) {
 		"Token":       {"a token says it where the API server may not be asked", Options{MetricsTokenSecret: "x"}, nil, append([]string{"run", "--metrics-token-file=/metrics-token/token"}, always...)},
 		"Selecting":   {"another operator serves the other Packages", Options{Options: rbac.Options{PackageObjects: true}, PackageSelector: "a=b"}, nil, append([]string{"run", "--packages-from-cluster", "--package-selector=a=b"}, alone...)},
 		"Webhooks":    {"the operator keeps its certificate", Options{Options: rbac.Options{OperatorNamespace: "home", ServiceAccount: "op"}, Webhooks: Operator}, nil, append([]string{"run", "--webhook-bind-address=:9443", "--webhook-secret=home/op-webhooks", "--webhook-service=home/op-webhooks", "--webhook-configuration=op-webhooks.home"}, alone...)},
-		"CertManager": {"somebody else keeps the certificate", Options{Webhooks: CertManager}, nil, append([]string{"run", "--webhook-bind-address=:9443", "--webhook-cert-dir=/webhook-certificate"}, alone...)},
+		"CertManager": {"somebody else keeps the certificate", Options{Options: rbac.Options{OperatorNamespace: "home", ServiceAccount: "op"}, Webhooks: CertManager}, nil, append([]string{"run", "--webhook-bind-address=:9443", "--webhook-cert-dir=/webhook-certificate", "--webhook-service=home/op-webhooks"}, alone...)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,7 +2,6 @@ package install
 
 import (
 	"fmt"
-	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"operetta.dev/engine/admission"
+	"operetta.dev/engine/crd"
 	"operetta.dev/engine/rbac"
 )
 
@@ -52,7 +52,7 @@ func Webhooks(kinds []Kind, o Options) []any {
 		out = append(out, o.certManager()...)
 	} else {
 		out = append(out, o.certificateSecret())
-		out = append(out, o.certificateRights()...)
+		out = append(out, o.certificateRights(kinds)...)
 	}
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"}, ObjectMeta: o.configurationMeta(),
@@ -73,10 +73,13 @@ func (o Options) webhookName() string { return o.ServiceAccount + "-webhooks" }
 // configurationName returns the name of the webhook configurations, which are cluster-scoped.
 func (o Options) configurationName() string { return o.webhookName() + "." + o.OperatorNamespace }
 
+// injectAnnotation has cert-manager write whom to trust.
+const injectAnnotation = "cert-manager.io/inject-ca-from"
+
 func (o Options) configurationMeta() metav1.ObjectMeta {
 	out := metav1.ObjectMeta{Name: o.configurationName(), Labels: rbac.Labels}
 	if o.Webhooks == CertManager {
-		out.Annotations = map[string]string{"cert-manager.io/inject-ca-from": o.OperatorNamespace + "/" + o.webhookName()}
+		out.Annotations = map[string]string{injectAnnotation: o.OperatorNamespace + "/" + o.webhookName()}
 	}
 	return out
 }
@@ -88,7 +91,7 @@ func (o Options) webhookArgs() []string {
 	case NoWebhooks:
 		return nil
 	case CertManager:
-		return []string{bind, "--webhook-cert-dir=" + certFolder}
+		return []string{bind, "--webhook-cert-dir=" + certFolder, "--webhook-service=" + o.OperatorNamespace + "/" + o.webhookName()}
 	case Operator:
 	}
 	name := o.OperatorNamespace + "/" + o.webhookName()
@@ -108,8 +111,41 @@ func (o Options) certificateSecret() *corev1.Secret {
 	return &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: o.named(o.webhookName()), Type: corev1.SecretTypeOpaque}
 }
 
-// certificateRights returns the rights on the Secret and on the configurations, by their names.
-func (o Options) certificateRights() []any {
+// Convert returns the definition of a kind whose versions the operator converts, or as it is without webhooks.
+func (o Options) Convert(definition *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	if o.Webhooks == NoWebhooks || len(definition.Spec.Versions) < 2 {
+		return definition
+	}
+	out := crd.WithConversion(definition, apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{
+		Namespace: o.OperatorNamespace, Name: o.webhookName(), Path: new(admission.ConvertPath), Port: new(int32(servicePort)),
+	}})
+	if o.Webhooks == CertManager {
+		if out.Annotations == nil {
+			out.Annotations = map[string]string{}
+		}
+		out.Annotations[injectAnnotation] = o.OperatorNamespace + "/" + o.webhookName()
+	}
+	return out
+}
+
+// definitionRules returns the rights to tell the API server whom to trust when it has versions converted.
+func definitionRules(kinds []Kind) []rbacv1.PolicyRule {
+	var names []string
+	for _, k := range kinds {
+		if len(k.CRD.Spec.Versions) > 1 {
+			names = append(names, k.CRD.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []rbacv1.PolicyRule{{
+		APIGroups: []string{apiextensionsv1.GroupName}, Resources: []string{"customresourcedefinitions"}, ResourceNames: names, Verbs: []string{"get", "patch"},
+	}}
+}
+
+// certificateRights returns the rights on the Secret, on the configurations and on definitions, by their names.
+func (o Options) certificateRights(kinds []Kind) []any {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: o.ServiceAccount, Namespace: o.OperatorNamespace}}
 	version := rbacv1.SchemeGroupVersion.String()
 	role, binding := o.named(o.webhookName()), o.named(o.webhookName())
@@ -119,10 +155,10 @@ func (o Options) certificateRights() []any {
 			APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{o.webhookName()}, Verbs: []string{"get", "list", "watch", "update"},
 		}}},
 		&rbacv1.RoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "RoleBinding"}, ObjectMeta: binding, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}, Subjects: subjects},
-		&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ClusterRole"}, ObjectMeta: wide, Rules: []rbacv1.PolicyRule{{
+		&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ClusterRole"}, ObjectMeta: wide, Rules: append([]rbacv1.PolicyRule{{
 			APIGroups: []string{admissionregistrationv1.GroupName}, Resources: []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
 			ResourceNames: []string{wide.Name}, Verbs: []string{"get", "list", "watch", "patch"},
-		}}},
+		}}, definitionRules(kinds)...)},
 		&rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ClusterRoleBinding"}, ObjectMeta: wide, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: wide.Name}, Subjects: subjects},
 	}
 }
@@ -160,7 +196,7 @@ type rule struct {
 // ruleOf returns what the webhooks of a package have in common.
 func (o Options) ruleOf(k Kind, verb, path string) rule {
 	spec := k.CRD.Spec
-	stored := spec.Versions[slices.IndexFunc(spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })].Name
+	stored := crd.StorageVersion(k.CRD) // the API server converts requests for other versions first
 	out := rule{
 		name: verb + "." + k.CRD.Name, failure: new(admissionregistrationv1.Ignore), namespaces: &metav1.LabelSelector{},
 		client: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: o.OperatorNamespace, Name: o.webhookName(), Path: &path, Port: new(int32(servicePort))}},

@@ -74,7 +74,7 @@ func TestWhatOverlaysDoToAPackage(t *testing.T) {
 				func(_ *site, o *someOverlays) { delete(o.all, "other") },
 			},
 			[]string{"False PackageBroken", "True Served"}, "",
-			[][]string{{"outdated: Overlay/other/labels.cue:3, used at main.cue:11: components.note.objects.note.metadata.labels.team" + sayswhy}, {"install", "swap Thing"}},
+			[][]string{{"outdated: Overlay/other/labels.cue:3, used at Overlay/team/labels.cue:3: components.note.objects.note.metadata.labels.team" + sayswhy}, {"install", "swap Thing"}},
 		},
 		"one that adds an object": {
 			"each Package would have it", []func(*site, *someOverlays){
@@ -152,7 +152,7 @@ func TestWhatOverlaysDoToAPackage(t *testing.T) {
 				func(s *site, o *someOverlays) { o.put("other", labelling("b")); s.restart(); s.Overlays = o },
 			},
 			[]string{"True Served", "False PackageBroken"}, "",
-			[][]string{{"install", "swap Thing"}, {"install", "serve Thing outdated: Overlay/other/labels.cue:3, used at main.cue:11: components.note.objects.note.metadata.labels.team" + sayswhy}},
+			[][]string{{"install", "swap Thing"}, {"install", "serve Thing outdated: Overlay/other/labels.cue:3, used at Overlay/team/labels.cue:3: components.note.objects.note.metadata.labels.team" + sayswhy}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -93,9 +93,11 @@ func (r *Reconciler) newStatus(ctx context.Context, p Package, s *state, out *re
 	}
 	kind := s.served.GroupVersionKind()
 	after["digest"], after["group"], after["kind"] = s.served.Digest(), kind.Group, kind.Kind
-	var versions []any
+	versions := []any{kind.Version} // servedKind takes the first one
 	for _, v := range s.served.Meta().Versions {
-		versions = append(versions, v.Name)
+		if v.Name != kind.Version {
+			versions = append(versions, v.Name)
+		}
 	}
 	after["versions"] = versions
 	if resources, err := r.Server.Resources(ctx, kind); err == nil {

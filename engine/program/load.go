@@ -92,7 +92,7 @@ func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 	if err := p.findContract(ctx, inst); err != nil {
 		return nil, nil, err
 	}
-	p.meta, faults = readMeta(p.static, p.index.Root())
+	p.meta, faults = readMeta(p.static, p.index)
 	limits, wrong := readLimits(p.static, p.index)
 	p.limits, faults = limits, append(faults, wrong...)
 	p.admission, wrong = readAdmission(p.static, p.index)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 )
 
 // Meta describes the custom resource of a package.
@@ -32,6 +33,10 @@ type VersionMeta struct {
 	Columns    []Column
 	// Scale is where the number of replicas is; the zero value means that there is none.
 	Scale Scale
+	// Neighbour is the version that this one is converted to and from, or "" for the storage version.
+	Neighbour string
+	// Lossy says why the package loses something on the way to the neighbour and back, or is "".
+	Lossy string
 }
 
 // A Scale is where a custom resource keeps its number of replicas, as paths.
@@ -54,8 +59,9 @@ func (m Meta) stored() VersionMeta {
 }
 
 // readMeta reads how a package describes its custom resource. Faults about missing fields get
-// the position root.
-func readMeta(static cue.Value, root fault.Position) (m Meta, faults fault.Faults) {
+// the position of the package.
+func readMeta(static cue.Value, index *syntax.Index) (m Meta, faults fault.Faults) {
+	root := index.Root()
 	lacking := func(name, hint string) {
 		faults = append(faults, fault.Fault{Position: root, Path: name, Message: "the package has no " + name, Hint: "write one, " + hint})
 	}
@@ -82,6 +88,8 @@ func readMeta(static cue.Value, root fault.Position) (m Meta, faults fault.Fault
 			Message: fmt.Sprintf("%d versions are the storage version", len(stored)),
 			Hint:    "write storage: true in exactly one of them",
 		})
+	default:
+		faults = append(faults, m.conversionFaults(static, index)...)
 	}
 	if len(faults) > 0 {
 		return Meta{Group: m.Group, Kind: m.Kind}, faults
@@ -122,6 +130,9 @@ func readVersions(static cue.Value) ([]VersionMeta, error) {
 			version.Status = lookup(static, "status")
 		}
 		_ = lookup(v, "scale").Decode(&version.Scale) // Validate has reported its errors
+		for other, c := range fields(lookup(v, "convert")) {
+			version.Neighbour, version.Lossy = other, stringOr(lookup(c, "lossy"), "")
+		}
 		out = append(out, version)
 	}
 	if len(out) == 1 {

@@ -28,7 +28,6 @@ var faultRules = []rule{
 	{"untrusted", "kinds, accounts, roles and the like that a tenant chooses", "what-a-tenant-chooses", untrusted},
 	{"defaults", "defaults that CUE drops, or that widen their type", "a-default-that-does-not-fit", defaults},
 	{"comparisons", "== between values that are never equal", "a-comparison-of-values-that-are-never-equal", comparisons},
-	{"unsupported", "parts of the contract that the engine does not support yet", "what-the-engine-does-not-act-on-yet", unsupported},
 	{"patchable", "fields that are opened to Patches, and that a Patch never changes", "a-field-that-no-patch-changes", patchable},
 }
 

@@ -31,7 +31,12 @@ type request struct {
 	Pins    template.Pins
 	// Review asks for a review in place of a rollout.
 	Review bool `cbor:",omitempty"`
+	// Convert asks for a converted spec in place of a rollout.
+	Convert *program.Conversion `cbor:",omitempty"`
 }
+
+// awaited reports whether an API server waits for the answer.
+func (r request) awaited() bool { return r.Review || r.Convert != nil }
 
 // A field is a field of an object of a component.
 type field struct{ Component, Object, Path string }
@@ -48,6 +53,7 @@ type response struct {
 	Untranslated []compile.Reason
 	Inconclusive bool
 	Review       program.Review
+	Converted    map[string]any
 	// Used is how much processor time it took.
 	Used time.Duration
 	// Retire says that the worker should be replaced: CUE has kept much.

@@ -136,15 +136,23 @@ func (p *Package) Review(ctx context.Context, s program.Session) (program.Review
 	return out.Review, out.Failure.err()
 }
 
+// Convert returns what Program.Convert returns. It errors as Review does.
+func (p *Package) Convert(ctx context.Context, c program.Conversion) (map[string]any, error) {
+	if err := p.program.CheckSpec(c.Spec); err != nil {
+		return nil, err
+	}
+	out, err := p.ask(ctx, request{Package: p.number, Convert: &c})
+	if err != nil {
+		return nil, err
+	}
+	return out.Converted, out.Failure.err()
+}
+
 // ask returns the answer of a worker. A worker may be killed for no fault of the session, if the machine
 // has no memory left; so one that dies for an unknown reason dies twice before the session counts
 // as its cause. Nor does what others have left in a worker's memory count as its own.
 func (p *Package) ask(ctx context.Context, r request) (response, error) {
-	tenant := tenantOf(r.Session)
-	if r.Review {
-		// Whoever may create a request has turns of its own, and makes nobody's resources suspect.
-		tenant = "review of " + tenant
-	}
+	tenant := r.tenant()
 	if isPlan(ctx) {
 		// A plan takes no turns of the resources that it is about, and makes none of them suspect.
 		tenant = "plan of " + tenant
@@ -206,7 +214,7 @@ func (p *Package) askOnce(ctx context.Context, tenant string, r request, acquire
 	shared := w.sharesMemory(p.number)
 	var out response
 	loading := ctx
-	if r.Review {
+	if r.awaited() {
 		loading = context.WithoutCancel(ctx) // else a package that loads slowly would never be loaded for reviews
 	}
 	if err = w.load(loading, p); err == nil {
@@ -216,6 +224,20 @@ func (p *Package) askOnce(ctx context.Context, tenant string, r request, acquire
 		return response{}, errSharedMemory
 	}
 	return out, err
+}
+
+// tenant returns who takes turns with others. Whoever may create a request has turns of its own, and makes
+// nobody's resources suspect.
+func (r request) tenant() string {
+	switch {
+	case r.Convert != nil && r.Convert.Namespace != "":
+		return "conversion of " + r.Convert.Namespace
+	case r.Convert != nil:
+		return "conversion of /" + r.Convert.Name
+	case r.Review:
+		return "review of " + tenantOf(r.Session)
+	}
+	return tenantOf(r.Session)
 }
 
 // tenantOf returns who takes turns with others: the namespace of a resource, or itself if it is in none.

@@ -116,7 +116,7 @@ func (w *process) ask(ctx context.Context, r request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	if r.Review {
+	if r.awaited() {
 		// Whoever asked may be gone at any time, and a worker costs more than the rest of a review.
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -137,7 +137,7 @@ func (w *process) ask(ctx context.Context, r request) (response, error) {
 		return response{}, ctx.Err()
 	case exceeded != nil:
 		return response{}, exceeded
-	case timeoutCtx.Err() != nil && r.Review:
+	case timeoutCtx.Err() != nil && r.awaited():
 		return response{}, errLate // the machine may have been busy: processor time has a limit of its own
 	case timeoutCtx.Err() != nil:
 		text := fmt.Sprintf("its evaluation did not end within %s", limit.Round(time.Second))
@@ -154,7 +154,7 @@ var errLate = errors.New("there was no worker in time")
 func (w *process) timeFor(ctx context.Context, r request) (time.Duration, error) {
 	limit := w.clockLimit(w.limits.Time)
 	end, ends := ctx.Deadline()
-	if !r.Review || !ends {
+	if !r.awaited() || !ends {
 		return limit, nil
 	}
 	left := time.Until(end) - answerTime

@@ -119,6 +119,10 @@ func (s *server) do(r received) (out response) {
 		review, err := p.program.Review(r.Session)
 		return response{Review: review, Failure: failureOf(err)}
 	}
+	if c := r.Convert; c != nil {
+		spec, err := p.program.Convert(c.Spec, c.From, c.To)
+		return response{Converted: spec, Failure: failureOf(err)}
+	}
 	rollout, err := p.program.Evaluate(r.Session)
 	return response{Rollout: rollout, Failure: failureOf(err)}
 }

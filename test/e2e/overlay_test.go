@@ -40,7 +40,7 @@ func TestAnOverlayHoldsForEachPackageAndContradictionsAreSaid(t *testing.T) {
 	p.Expect("Ready", "True", "Served")
 
 	other := s.Create(s.overlay("other", `components: [string]: objects: [string]: metadata: labels: team: "ads"`+"\n"))
-	p.Expect("Ready", "False", "PackageBroken", "Overlay/"+s.Namespace+"-other/overlay.cue:3", `conflicting values "ads" and "search"`, "used at overlaid.cue:")
+	p.Expect("Ready", "False", "PackageBroken", "Overlay/"+s.Namespace+"-other/overlay.cue:3", `conflicting values`, "used at Overlay/"+s.Namespace+"-team/overlay.cue:3")
 	s.ExpectObject(s.Ref("ConfigMap", "note-shop"), "to keep the label", labelled("search"))
 
 	// After a restart, what was accepted last goes on, and the contradiction is still said.

@@ -1,17 +1,10 @@
 package main
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-
-	"operetta.dev/engine/fault"
-	"operetta.dev/engine/program"
-	"operetta.dev/engine/vet"
-	"operetta.dev/test/inline"
 )
 
 const root = "../../.."
@@ -51,43 +44,4 @@ func TestAFieldWithoutADocCommentIsAnError(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestAMarkAboutNothingIsAnError(t *testing.T) {
-	if err := checkMarks([]definition{{name: "#Controller"}}); err == nil {
-		t.Error("there is no error about a field that does not exist")
-	}
-}
-
-// uses are packages that use what is marked as not supported.
-var uses = map[string]string{
-	"#Controller.versions": "versions: {v1: {spec: {}, storage: true}, v2: spec: {}}",
-	"#Version.convert":     "versions: v1: {spec: {}, convert: {}}",
-}
-
-func TestWhatIsMarkedAsNotSupportedIsRefused(t *testing.T) {
-	if want, got := slices.Sorted(maps.Keys(notSupported)), slices.Sorted(maps.Keys(uses)); !slices.Equal(want, got) {
-		t.Fatalf("marked are %v, and tried are %v", want, got)
-	}
-	for path, text := range uses {
-		t.Run(path, func(t *testing.T) {
-			faults, _, _ := vet.All(load(t, text), nil)
-			refused := slices.ContainsFunc(faults, func(f fault.Fault) bool { return strings.HasSuffix(f.Message, " is not supported yet") })
-			if !refused {
-				t.Errorf("it is not refused, there are only %v", faults)
-			}
-		})
-	}
-}
-
-// load loads a package with some lines.
-func load(t *testing.T, lines string) *program.Program {
-	t.Helper()
-	text := `package a
-import "operetta.dev/schemas/operator"
-operator.#Controller
-group: "example.com"
-kind: "A"
-` + lines + "\n"
-	return inline.Program(t, text)
 }

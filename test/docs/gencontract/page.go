@@ -22,7 +22,7 @@ var head string
 func generate(root string) (string, error) {
 	_, contract, err := readPackage(filepath.Join(root, "schemas", "operator"))
 	healthDoc, health, healthErr := readPackage(filepath.Join(root, "schemas", "health"))
-	if err := errors.Join(err, healthErr, checkMarks(contract)); err != nil {
+	if err := errors.Join(err, healthErr); err != nil {
 		return "", err
 	}
 	var b strings.Builder
@@ -48,14 +48,14 @@ func writeDefinition(b *strings.Builder, d definition, all []definition) {
 		fmt.Fprintf(b, "%s\n\n", code(d.expr))
 	}
 	for _, f := range d.fields {
-		writeField(b, d, f, all)
+		writeField(b, f, all)
 	}
 	if len(d.fields) > 0 {
 		b.WriteString("\n")
 	}
 }
 
-func writeField(b *strings.Builder, d definition, f field, all []definition) {
+func writeField(b *strings.Builder, f field, all []definition) {
 	depth := strings.Count(f.path, ".")
 	indent := strings.Repeat("  ", depth)
 	fmt.Fprintf(b, "%s- **`%s`**", indent, f.path)
@@ -68,9 +68,6 @@ func writeField(b *strings.Builder, d definition, f field, all []definition) {
 	b.WriteString("\n\n")
 	for p := range strings.SplitSeq(prose(f.doc), "\n\n") {
 		fmt.Fprintf(b, "%s  %s\n\n", indent, strings.ReplaceAll(p, "\n", "\n"+indent+"  "))
-	}
-	if note, ok := notSupported[d.name+"."+f.path]; ok {
-		fmt.Fprintf(b, "%s  **Not supported yet:** %s\n\n", indent, note)
 	}
 	var see []string
 	for _, u := range f.uses {
