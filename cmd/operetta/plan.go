@@ -30,6 +30,9 @@ reconciled in memory by the code of the operator until nothing changes any more,
 written becomes healthy. So it shows the whole way, not its first step. With --from it needs no
 cluster, but a file of operetta dump.
 
+A paused resource is planned as if its pause ended. An object is undecided if it may be deleted or
+recreated later and the plan cannot say so, for example because an evaluation takes too much.
+
 Without --old, everything counts that the package would do to what is live, also what the operator
 would do anyway, such as undoing the edits of others. With --old, only that counts which the old
 package would not do; this also shows the permissions that change.

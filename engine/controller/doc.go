@@ -20,6 +20,7 @@
 //
 //	package_controller.go   serving a package, and swapping it for another version
 //	broken_packages.go      what resources of a broken package say
+//	planner.go              what another version would do, before it is served
 //	package_missing.go      teardown of resources whose package is not loaded
 //	duplicate_operator.go   two processes that serve one kind
 //	watch                   caches and watches of objects, inputs and Patches

@@ -100,6 +100,8 @@ type Manager struct {
 
 	mu          sync.RWMutex
 	controllers map[schema.GroupKind]*packageController
+	// prepared is the evaluator of the version that was planned last, until it is served.
+	prepared *evaluate.Evaluator
 }
 
 // New returns a manager that serves no package yet. It errors if it cannot reach the cluster, or listen on

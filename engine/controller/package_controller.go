@@ -43,8 +43,8 @@ type packageController struct {
 
 // use makes the next reconciles use a version of the package, and notes what is wrong with its present
 // files.
-func (c *packageController) use(p *program.Program, o evaluate.Options, fault string) {
-	c.program.Store(evaluate.New(p, o))
+func (c *packageController) use(by *evaluate.Evaluator, fault string) {
+	c.program.Store(by)
 	c.fault.Store(fault)
 }
 
@@ -86,7 +86,7 @@ func (m *Manager) Serve(p *program.Program) error { return m.ServeOutdated(p, ""
 func (m *Manager) ServeOutdated(p *program.Program, fault string) error {
 	kind := p.GroupVersionKind().GroupKind()
 	c := &packageController{name: p.Name(), limits: newEventRateLimits(m.options.Log), fair: newFairQueue(m.workers(), m.suspect)}
-	c.use(p, m.evaluateOptions(p), fault)
+	c.use(m.takePrepared(p), fault)
 	if err := m.claim(kind, c, p); err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (m *Manager) Swap(ctx context.Context, was, p *program.Program) error {
 	if err != nil {
 		return err
 	}
-	c.use(p, m.evaluateOptions(p), "")
+	c.use(m.takePrepared(p), "")
 	m.certificates.wake() // it may have other versions
 	return m.enqueueAll(ctx, c, p.GroupVersionKind())
 }

@@ -57,7 +57,7 @@ func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*package
 	r := &packages.Reconciler{
 		Cluster: m.caches.Resources(of.Client), Revisions: &cluster.Live{Client: m.caches.Direct, Direct: m.caches.Direct},
 		ConfigMaps: sourceConfigMaps{inputs}, Overlays: clusterOverlays{overlays, m.caches.Direct.RESTMapper()}, Registries: o.Registries, Secrets: pullSecrets{m.caches.Direct, o.PullSecretNamespace},
-		Examiner: e, Server: m, Recorder: m.recorder(), Selector: selector,
+		Examiner: e, Server: m, Planner: planner{m}, Recorder: m.recorder(), Selector: selector,
 		Enqueue: enqueue, Log: m.options.Log, Now: time.Now,
 	}
 	r.Await()

@@ -47,15 +47,18 @@ func (s *state) endFetch() {
 // each may take some megabytes.
 const maxFetches = 4
 
-// fetchSlots has a place for each fetch that runs.
-type fetchSlots struct {
+// maxPlans is how many plans are made at a time: their evaluations must leave workers for those of resources.
+const maxPlans = 1
+
+// slots has a place for each thing that runs beside the steps.
+type slots struct {
 	once  sync.Once
 	slots chan struct{}
 }
 
-// take waits for a place, and returns a function that gives it back.
-func (f *fetchSlots) take(ctx context.Context) (func(), error) {
-	f.once.Do(func() { f.slots = make(chan struct{}, maxFetches) })
+// take waits for one of some places, and returns a function that gives it back.
+func (f *slots) take(ctx context.Context, most int) (func(), error) {
+	f.once.Do(func() { f.slots = make(chan struct{}, most) })
 	select {
 	case f.slots <- struct{}{}:
 		return func() { <-f.slots }, nil
@@ -97,7 +100,7 @@ func (r *Reconciler) beginFetch(ctx context.Context, p Package, s *state, versio
 	known := s.content.artifact
 	go func() {
 		defer f.cancel()
-		end, err := r.fetches.take(ctx)
+		end, err := r.fetches.take(ctx, maxFetches)
 		if err == nil {
 			limited, cancel := context.WithTimeout(ctx, fetchLimit)
 			f.artifact, f.snapshot, err = protected(limited, get, known)

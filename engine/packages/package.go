@@ -26,6 +26,13 @@ type Spec struct {
 	ApprovedDigest       string         `json:"approvedDigest,omitempty"`
 	DeletionPolicy       DeletionPolicy `json:"deletionPolicy,omitempty"`
 	RevisionHistoryLimit *int           `json:"revisionHistoryLimit,omitempty"`
+	Limits               Limits         `json:"limits"`
+}
+
+// Limits are how many objects of all resources a changed content may delete and recreate. One that is nil is none.
+type Limits struct {
+	MaxDelete   *int64 `json:"maxDelete,omitempty"`
+	MaxRecreate *int64 `json:"maxRecreate,omitempty"`
 }
 
 // A Source says where the files of a Package are. Exactly one field is set.

@@ -9,100 +9,14 @@ import (
 
 	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
-	"operetta.dev/engine/registry"
 	"operetta.dev/engine/rollout"
-	"operetta.dev/engine/source"
 )
-
-// A Candidate is a version of a package that has passed its checks.
-type Candidate struct {
-	Program  *program.Program
-	CRD      *apiextensionsv1.CustomResourceDefinition
-	Warnings fault.Faults
-}
-
-// An Examiner checks packages and installs their definitions.
-type Examiner interface {
-	// Examine checks a version of a package where it can do no harm, and compiles it. It errors with
-	// fault.Faults if the package is wrong.
-	Examine(ctx context.Context, s *source.Snapshot) (Candidate, error)
-	// Slots returns how many contents it examines at a time.
-	Slots() int
-	// InstallCRD makes the cluster serve a definition. It errors with a ForeignCRDError if the definition
-	// of the cluster is not that of a package. If it is that of another package, which its label names, it
-	// is replaced unless mayReplace errors.
-	InstallCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition, mayReplace func(ctx context.Context, owner string) error) error
-	// Defined returns the kinds whose definitions have the label of a package. Only who may write
-	// CustomResourceDefinitions can forge that.
-	Defined(ctx context.Context, name string) ([]schema.GroupVersionKind, error)
-}
-
-// A Server runs the controllers of packages; controller.Manager is one.
-type Server interface {
-	// ServedBy returns where the files of the package that serves a kind are from, or "".
-	ServedBy(kind schema.GroupKind) string
-	// Serve begins the controller of a package.
-	Serve(p *program.Program) error
-	// ServeOutdated is Serve for an earlier version; fault says what is wrong with the present one.
-	ServeOutdated(p *program.Program, fault string) error
-	// Swap makes the controller of a package use another version of it.
-	Swap(ctx context.Context, was, p *program.Program) error
-	// Outdated says what is wrong with the present files of a package, or, with "", that nothing is.
-	Outdated(ctx context.Context, p *program.Program, fault string) error
-	// Withdraw ends the controller of a package, and returns when none of its reconciles runs.
-	Withdraw(ctx context.Context, p *program.Program) error
-	// Broken says that there is no version of a package that can be served.
-	Broken(origin, name, fault string)
-	// Mended says that there is one, of a kind.
-	Mended(origin, kind string)
-	// Resources returns the custom resources of a package, from the cache of its controller.
-	Resources(ctx context.Context, kind schema.GroupVersionKind) ([]Resource, error)
-	// Remaining returns at most limit of the custom resources of a kind that the API server has; there are
-	// none if it does not serve the kind.
-	Remaining(ctx context.Context, kind schema.GroupVersionKind, limit int) ([]Resource, error)
-}
-
-// A Resource is a custom resource of a package.
-type Resource struct {
-	types.NamespacedName
-
-	// Digest is the version of the package that reconciled it last, or "".
-	Digest string
-}
-
-// ConfigMaps reads ConfigMaps, and watches those that Packages refer to.
-type ConfigMaps interface {
-	// Get returns a ConfigMap, or nil if there is none, and refers to it from now on, and to no other.
-	Get(ctx context.Context, name string, ref ConfigMapReference) (*unstructured.Unstructured, error)
-	// Forget ends the reference of a Package.
-	Forget(name string)
-}
-
-// Registries fetches modules.
-type Registries interface {
-	source.Modules
-	// Fetch returns what a source names. It errors with a registry.Error.
-	Fetch(ctx context.Context, s registry.Source) (*registry.Artifact, error)
-}
-
-// Secrets reads the Secrets with the credentials for registries.
-type Secrets interface {
-	// PullSecret returns the credentials in a Secret of the operator's namespace.
-	PullSecret(ctx context.Context, name string) ([]byte, error)
-}
-
-// A Recorder records events.
-type Recorder interface {
-	// Record records one event of an object.
-	Record(u *unstructured.Unstructured, e rollout.Event)
-}
 
 // A Reconciler serves Packages. Step is safe for concurrent use for different Packages.
 type Reconciler struct {
@@ -119,6 +33,7 @@ type Reconciler struct {
 	Secrets    Secrets
 	Examiner   Examiner
 	Server     Server
+	Planner    Planner
 	Recorder   Recorder
 	// Enqueue has Step called again for a Package.
 	Enqueue func(name string)
@@ -132,7 +47,9 @@ type Reconciler struct {
 	first  firstLoads
 	exams  examQueue
 	// fetches has a place for each fetch that runs.
-	fetches fetchSlots
+	fetches slots
+	// plans has a place for the plan that is being made.
+	plans slots
 }
 
 // state is what is known of one Package between steps. Only one step of a Package runs at a time.
@@ -144,6 +61,8 @@ type state struct {
 	content content
 	// fetch is what is being fetched, or nil.
 	fetch *fetch
+	// plan is what a content was held back for last, or nil.
+	plan *planning
 	// served is the version that the Server serves, or nil.
 	served *program.Program
 	// crd is the definition of what is served, and defined the digest of the content whose definition was
@@ -184,6 +103,9 @@ func (r *Reconciler) Step(ctx context.Context, key types.NamespacedName) (time.D
 		out.problem = &problem{stage: reading, reason: ReasonInvalid, message: wrong.Error()}
 	} else {
 		r.take(ctx, p, s, out)
+	}
+	if !out.planned {
+		s.endPlan() // nobody waits for it
 	}
 	r.stand(ctx, p, s, out)
 	if out.pending {
@@ -233,6 +155,7 @@ func (r *Reconciler) forget(ctx context.Context, name string) error {
 	}
 	s.keepExams()
 	s.endFetch()
+	s.endPlan()
 	if err := r.withdraw(ctx, name, s); err != nil {
 		return err
 	}
@@ -312,7 +235,10 @@ func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result)
 		out.problem = broken(exam)
 		return
 	}
-	if out.problem = r.approval(ctx, p, s); out.problem == nil {
+	if out.problem = r.approval(ctx, p, s); out.problem != nil {
+		return
+	}
+	if out.problem, out.planned = r.withinLimits(ctx, p, s, exam.candidate); out.problem == nil {
 		out.problem = r.accept(ctx, p, s, exam.candidate)
 	}
 }

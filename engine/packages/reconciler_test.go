@@ -51,8 +51,9 @@ type site struct {
 	looping string
 	// ended is why checks end without a result.
 	ended error
-	now   time.Time
-	maps  map[string]*unstructured.Unstructured
+	planner
+	now  time.Time
+	maps map[string]*unstructured.Unstructured
 }
 
 func newSite(t *testing.T) *site {
@@ -68,7 +69,7 @@ func newSite(t *testing.T) *site {
 func (s *site) restart() {
 	s.served, s.enqueue = map[schema.GroupKind]*program.Program{}, make(chan string, 100)
 	s.Reconciler = &Reconciler{
-		Cluster: s.memory, Revisions: s.memory, ConfigMaps: s, Examiner: s, Server: s, Recorder: s, Selector: labels.Everything(),
+		Cluster: s.memory, Revisions: s.memory, ConfigMaps: s, Examiner: s, Server: s, Planner: s, Recorder: s, Selector: labels.Everything(),
 		Enqueue: func(name string) { s.enqueue <- name }, Log: logr.Discard(), Now: func() time.Time { return s.now },
 	}
 }
@@ -140,7 +141,7 @@ func (s *site) examining(name string) bool {
 			return true
 		}
 	}
-	return len(s.enqueue) > 0
+	return len(s.enqueue) > 0 || s.planning(st)
 }
 
 // ready returns the reason and status of the condition Ready.
@@ -175,8 +176,8 @@ func (s *site) Examine(ctx context.Context, snapshot *source.Snapshot) (Candidat
 		<-ctx.Done()
 		return Candidate{}, ctx.Err()
 	}
-	if s.ended != nil {
-		return Candidate{}, s.ended
+	if s.ended != nil || s.spoilt != "" && snapshot.Digest() == s.spoilt {
+		return Candidate{}, errors.Join(s.ended, errors.New("it cannot be used"))
 	}
 	p, err := program.Load(snapshot)
 	if err != nil {

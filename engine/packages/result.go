@@ -63,6 +63,12 @@ const (
 	ReasonPaused Reason = "Paused"
 	// ReasonAwaitingApproval: the content has passed its checks, and nobody has approved it.
 	ReasonAwaitingApproval Reason = "AwaitingApproval"
+	// ReasonPlanning: the plan of the content over all live resources is being made.
+	ReasonPlanning Reason = "Planning"
+	// ReasonLimitExceeded: the content would delete or recreate more objects than its limits allow.
+	ReasonLimitExceeded Reason = "LimitExceeded"
+	// ReasonPlanFailed: nobody can say at present what the content would delete and recreate.
+	ReasonPlanFailed Reason = "PlanFailed"
 	// ReasonDeleting: the Package is deleted, and waits for its resources.
 	ReasonDeleting Reason = "Deleting"
 )
@@ -100,6 +106,8 @@ type problem struct {
 	faults  fault.Faults
 	// passes says that it passes by itself, and is nothing about the content.
 	passes bool
+	// person says that a person has to act, although the content is held back on purpose.
+	person bool
 	// again is when it is tried again although nothing has changed, 0 for never.
 	again time.Duration
 	// err is what is tried again with a growing delay.
@@ -119,7 +127,9 @@ func (p *problem) fresh() *problem {
 func (p *problem) addMessage(text string) { p.message += "; " + text }
 
 // needsPerson reports whether a problem does not pass by itself.
-func (p *problem) needsPerson() bool { return p.err == nil && p.stage != holding && !p.passes }
+func (p *problem) needsPerson() bool {
+	return p.err == nil && (p.person || p.stage != holding) && !p.passes
+}
 
 // location says in one line what is wrong, for the status of custom resources. It leaves out messages: CUE
 // quotes values, and people who may read the resources need not be allowed to read the Package.
@@ -162,6 +172,8 @@ type result struct {
 	problem *problem
 	// pending says that an examination has to end first.
 	pending bool
+	// planned says that the content has come to its plan.
+	planned bool
 	// waits says what a deleted Package waits for, or is "".
 	waits string
 	// gone says that a deleted Package has nothing left to do.

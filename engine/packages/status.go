@@ -58,7 +58,7 @@ func (r *Reconciler) report(ctx context.Context, p Package, s *state, out *resul
 // announce logs and records a problem when it begins.
 func (r *Reconciler) announce(p Package, wrong *problem, before, after map[string]any) {
 	was, is := status.Condition(before, status.ConditionReady), status.Condition(after, status.ConditionReady)
-	if wrong == nil || wrong.reason == ReasonFetching || was != nil && is != nil && was.Reason == is.Reason && was.Message == is.Message {
+	if wrong == nil || wrong.reason == ReasonFetching || wrong.reason == ReasonPlanning || was != nil && is != nil && was.Reason == is.Reason && was.Message == is.Message {
 		return
 	}
 	r.Log.Info("the content of a Package is not served", "package", p.Name, "reason", string(wrong.reason), "message", wrong.message)
@@ -82,6 +82,9 @@ func (r *Reconciler) newStatus(ctx context.Context, p Package, s *state, out *re
 	}
 	if out.problem != nil && len(out.problem.faults) > 0 {
 		after["faults"] = faultList(out.problem.faults)
+	}
+	if plan := s.planStatus(out); plan != nil {
+		after["plan"] = plan
 	}
 	if s.served == nil {
 		// What it has served before is still there, and it has to be known when the Package is deleted.

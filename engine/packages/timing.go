@@ -31,4 +31,19 @@ const (
 	fetchSeldom = 10 * time.Minute
 	// refusedAgain is when a definition is installed again that the API server has refused for what it says.
 	refusedAgain = 5 * time.Minute
+	// servedAgain is when a content looks again whether what was accepted before it is served after a restart.
+	servedAgain = time.Second
+	// planFresh is how old a plan may be when a content is taken over by it: resources come and change meanwhile.
+	planFresh = time.Minute
+	// planAgain is when a plan is made again that holds a content back, although nobody has changed anything: the
+	// resources may have. It doubles with each time.
+	planAgain = 10 * time.Minute
+	// planSeldom is how long that takes at most.
+	planSeldom = 6 * time.Hour
+	// planSoon is when a plan is made again that was not complete. It doubles with each time.
+	planSoon = 10 * time.Second
+	// planProgress is how often the status says how far a plan is.
+	planProgress = 5 * time.Second
+	// planLimit is how long a plan may take.
+	planLimit = time.Hour
 )

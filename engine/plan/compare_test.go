@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
 )
 
@@ -138,5 +140,36 @@ func TestAnEndedPlanSaysSo(t *testing.T) {
 	}})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// unserving is a cluster that does not serve a version of the kind Shop.
+type unserving struct {
+	served
+	version string
+}
+
+func (u unserving) Resources(ctx context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	if kind.Version == u.version {
+		return nil, &cluster.KindNotServedError{Kind: kind}
+	}
+	return u.served.Resources(ctx, kind)
+}
+
+func TestAVersionOfTheKindThatIsNotServedYetIsPlanned(t *testing.T) {
+	t.Parallel()
+	old := load(t, body)
+	next := load(t, strings.ReplaceAll(strings.Replace(body, "components: base", "versions: v2: {spec: #Spec, storage: true}\nversions: v1: storage: false\ncomponents: base", 1), "-base", "-ground"))
+	if next.GroupVersionKind().Version != "v2" {
+		t.Fatalf("the package is for %s", next.GroupVersionKind())
+	}
+	on := unserving{serve(t, old, shop("a", map[string]any{"size": int64(1)})), "v2"}
+	got := said(make1(t, plan.Options{Cluster: on, New: plan.Version{Program: next}, Old: &plan.Version{Program: old}}))
+	want := []string{
+		"a changed", "  created base: ConfigMap a-ground",
+		"  updated web: Deployment a", `    metadata.ownerReferences[name=a].apiVersion: "example.com/v1" → "example.com/v2"`, "  deleted base: ConfigMap a-base",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("its resources are those of the version that is served (-want +got):\n%s", diff)
 	}
 }

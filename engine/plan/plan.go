@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -68,6 +69,9 @@ type Options struct {
 	Parallel int
 	// Progress is told how many resources are done; it may be nil.
 	Progress func(done, all int)
+	// Complete ends the plan at the first resource of which a later plan may say more: who wants all or nothing
+	// need not wait for the rest while the API server is away. The resources behind it are left out.
+	Complete bool
 }
 
 // Class is what a change does to a custom resource.
@@ -87,7 +91,7 @@ const (
 	Failing Class = "failing"
 	// Waiting resources have components that wait for something that is not there, and did not before.
 	Waiting Class = "waiting"
-	// Paused resources are not reconciled until somebody ends the pause.
+	// Paused resources are not reconciled until somebody ends the pause; what happens then is planned.
 	Paused Class = "paused"
 	// Deleting resources are being deleted; a plan says nothing of them.
 	Deleting Class = "deleting"
@@ -121,13 +125,22 @@ type Resource struct {
 	Order []Order `json:"order,omitempty"`
 	// Problems are why a resource is Invalid, Failing or Waiting.
 	Problems []Problem `json:"problems,omitempty"`
+	// Undecided is why the plan cannot say all of what becomes of the objects, or "".
+	Undecided Cause `json:"undecided,omitempty"`
 }
 
-// Orphaned is the outcome of an object that the operator leaves behind, because its policy says so.
-const Orphaned dryrun.Outcome = "orphaned"
+// The outcomes that a plan knows besides those of dry runs.
+const (
+	// Orphaned objects are left behind by the operator, because their policy says so.
+	Orphaned dryrun.Outcome = "orphaned"
+	// Delayed objects are deleted later: nothing renders them any more, and their component is not applied yet.
+	Delayed dryrun.Outcome = "delayed"
+	// Undecided objects may be deleted or recreated, or stay.
+	Undecided dryrun.Outcome = "undecided"
+)
 
 // outcomes are all outcomes, in the order in which they are listed.
-var outcomes = append(slices.Clone(dryrun.Outcomes), Orphaned)
+var outcomes = append(slices.Clone(dryrun.Outcomes), Orphaned, Delayed, Undecided)
 
 // An Object is what a change does to one object.
 type Object struct {
@@ -180,7 +193,9 @@ func (r Resource) changes() bool {
 	switch r.Class {
 	case Changed, New, Invalid, Failing, Waiting:
 		return true
-	case Unchanged, Paused, Deleting:
+	case Paused:
+		return len(r.Objects)+len(r.Order)+len(r.Problems) > 0
+	case Unchanged, Deleting:
 	}
 	return false
 }
@@ -257,8 +272,8 @@ func (s subject) ref() cluster.Ref {
 
 // subjects returns the resources that are planned, by namespace and name.
 func (o Options) subjects(ctx context.Context) ([]subject, error) {
-	live, err := o.Cluster.Resources(ctx, o.New.Program.GroupVersionKind())
-	if err != nil && !cluster.IsKindNotServed(err) {
+	live, err := o.live(ctx)
+	if err != nil {
 		return nil, err
 	}
 	var out []subject
@@ -283,22 +298,37 @@ func (o Options) subjects(ctx context.Context) ([]subject, error) {
 	return out, nil
 }
 
+// live returns the resources that exist. If the cluster does not serve the version of the kind that is new, they are
+// those of the old one.
+func (o Options) live(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	out, err := o.Cluster.Resources(ctx, o.New.Program.GroupVersionKind())
+	if cluster.IsKindNotServed(err) && o.Old != nil {
+		out, err = o.Cluster.Resources(ctx, o.Old.Program.GroupVersionKind())
+	}
+	if cluster.IsKindNotServed(err) {
+		return nil, nil
+	}
+	return out, err
+}
+
 // each plans the resources, several at a time, and returns them in their order.
 func (o Options) each(ctx context.Context, subjects []subject) ([]Resource, error) {
 	out, failures := make([]Resource, len(subjects)), make([]error, len(subjects))
 	var mu sync.Mutex
 	done := 0
+	var incomplete atomic.Bool
 	group := errgroup.Group{}
 	group.SetLimit(max(1, o.Parallel))
 	for i, s := range subjects {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || incomplete.Load() {
 			break
 		}
 		group.Go(func() error {
-			if failures[i] = ctx.Err(); failures[i] != nil {
+			if failures[i] = ctx.Err(); failures[i] != nil || incomplete.Load() {
 				return nil
 			}
 			out[i], failures[i] = o.guarded(ctx, s)
+			incomplete.CompareAndSwap(false, o.Complete && out[i].Undecided.Passes())
 			mu.Lock()
 			defer mu.Unlock()
 			if done++; o.Progress != nil {
@@ -311,7 +341,7 @@ func (o Options) each(ctx context.Context, subjects []subject) ([]Resource, erro
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return out, errors.Join(failures...)
+	return slices.DeleteFunc(out, func(r Resource) bool { return r.Kind == "" }), errors.Join(failures...)
 }
 
 // guarded is resource where a panic, and an object that cannot be read, make one resource fail and not the plan.
@@ -320,7 +350,7 @@ func (o Options) guarded(ctx context.Context, s subject) (out Resource, err erro
 	failing := Resource{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Class: Failing}
 	defer func() {
 		if p := recover(); p != nil { // its text may have a value of a Secret
-			failing.Problems = []Problem{{Message: "planning it has panicked; please report this"}}
+			failing.Problems, failing.Undecided = []Problem{{Message: passingTexts[Panicked]}}, Panicked
 			out, err = failing, nil
 		}
 	}()

@@ -83,7 +83,9 @@ func TestAPlanSaysWhatAChangeOfAPackageDoes(t *testing.T) {
 				s.edit(t, "Shop", "a", func(u *unstructured.Unstructured) { u.Object["spec"] = map[string]any{"size": int64(4)} })
 				s.edit(t, "Deployment", "a", func(*unstructured.Unstructured) {})
 			},
-			want: []string{"a invalid", "  ! spec.size: invalid value 4 (out of bound <=2) (shop/b.cue:3)"},
+			want: []string{
+				"a invalid", "  ! spec.size: invalid value 4 (out of bound <=2) (shop/b.cue:3)", "  undecided base: ConfigMap a-base", "  undecided web: Deployment a",
+			},
 		},
 		"another order": {
 			reason: "a dependency is new, and the other is gone", before: body,
@@ -91,12 +93,12 @@ func TestAPlanSaysWhatAChangeOfAPackageDoes(t *testing.T) {
 			want:  []string{"a changed", "  order base: behind web now", "  order web: no longer behind base"},
 		},
 		"a paused resource": {
-			reason: "nothing is written until the pause ends", before: body, after: strings.Replace(body, "fast", "safe", 1),
+			reason: "what happens once the pause ends is planned", before: body, after: strings.Replace(body, "fast", "safe", 1),
 			edit: func(t *testing.T, s served) {
 				t.Helper()
 				s.edit(t, "Shop", "a", func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{"operetta.dev/paused": "true"}) })
 			},
-			want: []string{"a paused"},
+			want: []string{"a paused", "  updated base: ConfigMap a-base", `    data.mode: "fast" → "safe"`},
 		},
 		"what somebody has edited": {
 			reason: "the operator puts it right, whatever the package", before: body, after: body,
@@ -129,7 +131,7 @@ func TestAPlanSaysWhatAChangeOfAPackageDoes(t *testing.T) {
 		},
 		"a package that renders nothing": {
 			reason: "an empty rollout prunes nothing without an explicit word", before: body, after: "#Spec: size: int & <=5 | *1\n",
-			want: []string{"a failing", "  ! "},
+			want: []string{"a failing", "  ! ", "  undecided base: ConfigMap a-base", "  undecided web: Deployment a"},
 		},
 		"a component that waits": {
 			reason: "its objects stay as they are, and what it waits for is said", before: body,

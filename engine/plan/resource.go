@@ -2,9 +2,11 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
@@ -24,18 +26,22 @@ type trial struct {
 	subject subject
 	ref     cluster.Ref
 	world   *dryrun.World
-	// before and after are the states of the resource before and after the new version was run.
-	before, after *unstructured.Unstructured
-	changes       []cluster.Event
-	// last is what the new version has said last, and failure why its last reconcile failed.
-	last    program.Rollout
-	failure error
-	mask    *diff.Mask
+	// before is the resource before the new version was run.
+	before  *unstructured.Unstructured
+	changes []cluster.Event
+	// old and new are what the versions have come to.
+	old, new side
+	// paused says that somebody has paused the resource, and unread that the API server has not returned something.
+	paused bool
+	unread atomic.Bool
+	// giveUp ends the run of a version: it would try for long what fails now.
+	giveUp context.CancelFunc
+	mask   *diff.Mask
 }
 
-// resource plans one resource.
+// resource plans one resource. One that is paused is planned as if the pause ended.
 func (o Options) resource(ctx context.Context, s subject) (Resource, error) {
-	t := &trial{Options: o, subject: s, ref: s.ref()}
+	t := &trial{Options: o, subject: s, ref: s.ref(), giveUp: func() {}}
 	out := Resource{Kind: t.ref.Kind, Namespace: t.ref.Namespace, Name: t.ref.Name, Class: Unchanged}
 	if s.live != nil && s.live.GetDeletionTimestamp() != nil {
 		out.Class = Deleting
@@ -48,10 +54,6 @@ func (o Options) resource(ctx context.Context, s subject) (Resource, error) {
 		out.Class, out.Problems = Invalid, refused
 		return out, nil
 	}
-	if t.before.GetAnnotations()[reconcile.AnnotationPaused] == "true" {
-		out.Class = Paused
-		return out, nil
-	}
 	if err := t.run(ctx); err != nil {
 		return out, fmt.Errorf("%s: %w", t.ref, err)
 	}
@@ -59,22 +61,40 @@ func (o Options) resource(ctx context.Context, s subject) (Resource, error) {
 	for _, c := range t.changes {
 		t.mask.Learn(c.Before, c.Object)
 	}
-	out.Objects, out.Order = t.objects(), t.order()
+	later, cause := t.undecided(ctx)
+	out.Objects, out.Order, out.Undecided = append(t.objects(), later...), t.order(), cause
+	t.classify(&out)
+	return out, nil
+}
+
+// classify says what the change does to a resource as a whole.
+func (t *trial) classify(out *Resource) {
 	var invalid bool
 	out.Problems, invalid = t.problems()
+	if out.Undecided.Passes() && len(out.Problems) == 0 {
+		out.Problems = []Problem{{Message: passingTexts[out.Undecided]}}
+	}
+	waits := t.waits()
 	switch {
 	case invalid:
 		out.Class = Invalid
 	case len(out.Problems) > 0:
 		out.Class = Failing
-	case len(t.waits()) > 0:
-		out.Class, out.Problems = Waiting, t.waits()
-	case s.live == nil:
+	case len(waits) > 0:
+		out.Class, out.Problems = Waiting, waits
+	case t.subject.live == nil:
 		out.Class = New
 	case len(out.Objects)+len(out.Order) > 0:
 		out.Class = Changed
 	}
-	return out, nil
+	if t.paused {
+		out.Class = Paused
+	}
+}
+
+// passingTexts say why a later plan may say more.
+var passingTexts = map[Cause]string{
+	Unread: "the API server has not returned all that is there", NoWorker: "there was no worker to evaluate it", Panicked: "planning it has panicked; please report this",
 }
 
 // prepare makes the world, and lets the old version do what it would do anyway.
@@ -84,18 +104,64 @@ func (t *trial) prepare(ctx context.Context) error {
 		served = *t.Old
 	}
 	t.world = dryrun.New(t.ConfigMap, served.Program)
-	t.world.ReadThrough(t.Cluster, t.Now)
-	t.world.EvaluateWith(t.ref.GroupKind(), served.evaluator())
+	t.world.ReadThrough(noting{t.Cluster, t}, t.Now)
+	t.world.EvaluateWith(t.ref.GroupKind(), t.remember(served, &t.old))
 	if t.subject.live == nil {
 		return nil
 	}
-	if _, err := t.world.Put(served.admits.read(t.subject.live)); err != nil {
+	if _, err := t.world.Put(t.resumed(served.admits.read(t.subject.live))); err != nil {
 		return err
 	}
-	if t.Old == nil {
+	if t.Old == nil || t.knownToExceed() {
 		return nil
 	}
-	return t.world.Run(ctx, func(dryrun.Step) {})
+	return t.runSide(ctx, &t.old, func(dryrun.Step) {})
+}
+
+// knownToExceed reports whether the resource says that the old version takes too much for it. To see that once more would
+// cost as much as an evaluation may, and a user may have many such resources.
+func (t *trial) knownToExceed() bool {
+	digest, _, _ := unstructured.NestedString(t.subject.live.Object, "status", "package", "digest")
+	reason, message := status.StalledBy(statusOf(t.subject.live))
+	if digest != t.Old.Program.Digest() || reason != status.ReasonEvaluationLimit && reason != status.ReasonEvaluationTooSlow {
+		return false
+	}
+	t.old = side{state: t.subject.live, unsaid: &program.LimitError{Evaluated: true, Text: message}}
+	return true
+}
+
+// resumed returns a resource whose pause has ended.
+func (t *trial) resumed(u *unstructured.Unstructured) *unstructured.Unstructured {
+	annotations := u.GetAnnotations()
+	if annotations[reconcile.AnnotationPaused] != "true" {
+		return u
+	}
+	t.paused = true
+	u = u.DeepCopy()
+	delete(annotations, reconcile.AnnotationPaused)
+	u.SetAnnotations(annotations)
+	return u
+}
+
+// runSide lets a version act until nothing changes any more. That it does not come to rest is no error.
+func (t *trial) runSide(ctx context.Context, s *side, show func(dryrun.Step)) error {
+	var run context.Context
+	run, t.giveUp = context.WithCancel(ctx)
+	defer t.giveUp()
+	err := t.world.Run(run, func(step dryrun.Step) {
+		show(step)
+		if step.Resource.Identity() == t.ref.Identity() {
+			s.failure = step.Err
+		}
+	})
+	s.state = t.world.Get(t.ref)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case run.Err() == nil:
+		s.failure, s.restless = err, true
+	}
+	return nil
 }
 
 // change puts the resource as it is to be, and returns why an API server would refuse it.
@@ -108,15 +174,20 @@ func (t *trial) change() []Problem {
 			next = replaced(t.before, given)
 		}
 	}
+	if next == nil {
+		return nil // the old version has let it go
+	}
 	if t.subject.given == nil {
-		if put, err := t.world.Put(t.New.admits.read(next)); err == nil {
+		next = next.DeepCopy()
+		next.SetGroupVersionKind(t.New.Program.GroupVersionKind()) // the cluster may not serve that yet
+		if put, err := t.world.Put(t.resumed(t.New.admits.read(next))); err == nil {
 			t.before = put
 		}
 		return nil
 	}
 	admitted, err := t.New.admits.write(next, t.before)
 	if err == nil {
-		admitted, err = t.world.Put(admitted)
+		admitted, err = t.world.Put(t.resumed(admitted))
 	}
 	if err != nil {
 		return t.refused(next, err)
@@ -179,26 +250,22 @@ func replaced(live, given *unstructured.Unstructured) *unstructured.Unstructured
 
 // run lets the new version act until nothing changes any more.
 func (t *trial) run(ctx context.Context) error {
-	t.world.Swap(t.New.Program, &remembering{Package: t.New.evaluator(), of: t.ref, last: &t.last})
-	err := t.world.Run(ctx, func(s dryrun.Step) {
-		t.changes = append(t.changes, s.Changes...)
-		if s.Resource.Identity() == t.ref.Identity() {
-			t.failure = s.Err
-		}
-	})
-	t.after = t.world.Get(t.ref)
-	if err != nil && ctx.Err() == nil {
-		t.failure, err = err, nil // it does not come to rest
-	}
-	return err
+	t.world.Swap(t.New.Program, t.remember(t.New, &t.new))
+	return t.runSide(ctx, &t.new, func(s dryrun.Step) { t.changes = append(t.changes, s.Changes...) })
+}
+
+// remember returns what evaluates a version and notes what it has said last.
+func (t *trial) remember(v Version, s *side) *remembering {
+	return &remembering{Package: v.evaluator(), of: t.ref, side: s, giveUp: func() { t.giveUp() }}
 }
 
 // remembering is a package that remembers what it has said last of a resource.
 type remembering struct {
 	reconcile.Package
 
-	of   cluster.Ref
-	last *program.Rollout
+	of     cluster.Ref
+	side   *side
+	giveUp func()
 }
 
 // Evaluate implements rollout.Evaluator.
@@ -206,7 +273,11 @@ func (r *remembering) Evaluate(s program.Session) (program.Rollout, error) {
 	out, err := r.Package.Evaluate(s)
 	u := &unstructured.Unstructured{Object: s.CR}
 	if u.GetName() == r.of.Name && u.GetNamespace() == r.of.Namespace {
-		*r.last = out
+		r.side.last, r.side.unsaid = out, err
+	}
+	_, unavailable := errors.AsType[*program.UnavailableError](err)
+	if _, over := errors.AsType[*program.LimitError](err); over || unavailable { // the operator tries for hours what is too much
+		r.giveUp()
 	}
 	return out, err
 }
@@ -226,7 +297,7 @@ func (r *remembering) Locate(s program.Session, component, object, path string) 
 
 // objects returns what happens to the objects, by component as far as it is known.
 func (t *trial) objects() []Object {
-	before, after := inventoryOf(t.before), inventoryOf(t.after)
+	before, after := inventoryOf(t.before), inventoryOf(t.new.state)
 	var out []Object
 	for _, e := range dryrun.Effects(t.changes, nil) {
 		o := Object{Outcome: e.Outcome, Kind: t.mask.Text(e.Ref.Kind), Namespace: t.mask.Text(e.Ref.Namespace), Name: t.mask.Text(e.Ref.Name)}
@@ -256,7 +327,7 @@ const orderPath = `metadata.annotations["` + ownership.AfterMark + `"]`
 
 // orphaned returns the objects that are in the inventory before and not afterwards, and are still there.
 func (t *trial) orphaned() []Object {
-	after := inventoryOf(t.after)
+	after := inventoryOf(t.new.state)
 	var out []Object
 	for _, g := range inventoryOf(t.before) {
 		for _, e := range g.Objects {
@@ -291,7 +362,7 @@ func (t *trial) order() []Order {
 	for _, g := range inventoryOf(t.before) {
 		before[g.Component] = g.DependsOn
 	}
-	groups := inventoryOf(t.after)
+	groups := inventoryOf(t.new.state)
 	for _, g := range groups {
 		after[g.Component] = g.DependsOn
 	}
@@ -318,12 +389,12 @@ func without(names, others []string) []string {
 
 // problems returns what is wrong with the resource afterwards and was not before, and whether it is invalid.
 func (t *trial) problems() (out []Problem, invalid bool) {
-	before, after := statusOf(t.before), statusOf(t.after)
+	before, after := statusOf(t.before), statusOf(t.new.state)
 	was, _ := status.StalledBy(before)
 	for _, invalid := range []struct {
 		reason status.Reason
 		faults fault.Faults
-	}{{status.ReasonInvalidSpec, t.last.Invalid}, {status.ReasonInvalidConfig, t.last.Misconfigured}} {
+	}{{status.ReasonInvalidSpec, t.new.last.Invalid}, {status.ReasonInvalidConfig, t.new.last.Misconfigured}} {
 		for _, f := range invalid.faults {
 			if was != invalid.reason {
 				out = append(out, t.problem("", f))
@@ -334,7 +405,7 @@ func (t *trial) problems() (out []Problem, invalid bool) {
 		}
 	}
 	invalidIn := map[string]fault.Faults{}
-	for _, c := range t.last.Components {
+	for _, c := range t.new.last.Components {
 		if c.Rendering == program.RenderedInvalid {
 			invalidIn[c.Name] = c.Faults
 		}
@@ -356,14 +427,14 @@ func (t *trial) problems() (out []Problem, invalid bool) {
 
 // orStalled returns why the resource makes no progress as a whole, if no component says so.
 func (t *trial) orStalled(out []Problem, was status.Reason) []Problem {
-	reason, message := status.StalledBy(statusOf(t.after))
+	reason, message := status.StalledBy(statusOf(t.new.state))
 	switch {
 	case len(out) > 0 || reason != "" && reason == was:
 		return out
 	case reason != "":
 		return []Problem{{Message: t.mask.Text(string(reason) + ": " + message)}}
-	case t.failure != nil:
-		return []Problem{{Message: t.mask.Text(t.failure.Error())}}
+	case t.new.failure != nil:
+		return []Problem{{Message: t.mask.Text(t.new.failure.Error())}}
 	}
 	return nil
 }
@@ -393,7 +464,7 @@ func (t *trial) problem(component string, f fault.Fault) Problem {
 func (t *trial) waits() []Problem {
 	waited := inState(statusOf(t.before), status.Waiting, status.Held)
 	var out []Problem
-	for _, c := range inState(statusOf(t.after), status.Waiting, status.Held) {
+	for _, c := range inState(statusOf(t.new.state), status.Waiting, status.Held) {
 		if !slices.ContainsFunc(waited, func(w reported) bool { return w.component == c.component }) {
 			out = append(out, Problem{Component: t.mask.Text(c.component), Message: t.mask.Text(c.message)})
 		}

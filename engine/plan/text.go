@@ -234,8 +234,12 @@ func withoutValues(r Resource) Resource {
 func (g group) text(ink Ink) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", counted(len(g.members), "resource"), g.names())
-	if g.class == Invalid {
+	switch g.class {
+	case Invalid:
 		fmt.Fprintf(&b, "  %s\n", paint(ink.Bad, "invalid: nothing of it is written any more"))
+	case Paused:
+		fmt.Fprintf(&b, "  %s\n", paint(ink.Warn, "paused: this happens once the pause ends"))
+	case Unchanged, Changed, New, Failing, Waiting, Deleting:
 	}
 	for _, p := range g.problems {
 		fmt.Fprintf(&b, "  %s %s\n", paint(ink.Bad, "!"), p)
@@ -277,7 +281,7 @@ func (g group) object(b *strings.Builder, o Object, ink Ink, single bool) {
 	}
 	sign := map[dryrun.Outcome]string{
 		dryrun.Created: paint(ink.Good, "+"), dryrun.Updated: paint(ink.Warn, "~"), dryrun.Deleted: paint(ink.Bad, "-"), dryrun.Recreated: paint(ink.Bad, "-/+"),
-		Orphaned: paint(ink.Warn, "?"),
+		Orphaned: paint(ink.Warn, "?"), Delayed: paint(ink.Bad, "-"), Undecided: paint(ink.Warn, "?"),
 	}[o.Outcome]
 	component := ""
 	if o.Component != "" {

@@ -226,6 +226,10 @@ type Policy struct {
 	Verify string
 }
 
+// RecreateOnImmutable is the value of Policy.Apply that has an object deleted and created anew if the API server refuses
+// an update.
+const RecreateOnImmutable = "recreateOnImmutable"
+
 // Verdict is the outcome of a predicate.
 type Verdict string
 

@@ -240,7 +240,7 @@ func (ap applier) perform(ctx context.Context, s step, out *application) error {
 	case ownership.Create, ownership.Update, ownership.Repair, ownership.Adopt:
 	}
 	result, err := ap.write(ctx, s)
-	if apierrors.IsInvalid(err) && s.live != nil && s.want.Policy.Apply == "recreateOnImmutable" {
+	if apierrors.IsInvalid(err) && s.live != nil && s.want.Policy.Apply == program.RecreateOnImmutable {
 		return ap.recreate(ctx, s, out, err)
 	}
 	if err != nil {

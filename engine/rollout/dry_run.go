@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"operetta.dev/engine/ownership"
+	"operetta.dev/engine/program"
 )
 
 // changedTogether reports whether several objects are written, one of them because its
@@ -50,7 +51,7 @@ func (ap applier) wouldBeRefused(ctx context.Context, s step, err error) bool {
 	switch {
 	case apierrors.IsBadRequest(err):
 		return false
-	case apierrors.IsInvalid(err) && s.live != nil && s.want.Policy.Apply == "recreateOnImmutable":
+	case apierrors.IsInvalid(err) && s.live != nil && s.want.Policy.Apply == program.RecreateOnImmutable:
 		return ap.Cluster.Probe(ctx, s.want.Manifest) != nil
 	}
 	return isRejection(err) || apierrors.IsForbidden(err)

@@ -115,7 +115,7 @@ func (f *usesFinder) writes(kind schema.GroupKind, at fault.Position, p program.
 	use := f.use(kind, at)
 	use.Writes = true
 	use.Replaces = use.Replaces || p.Apply == "replace"
-	use.Deletes = use.Deletes || p.Delete != orphan || p.Apply == "recreateOnImmutable"
+	use.Deletes = use.Deletes || p.Delete != orphan || p.Apply == program.RecreateOnImmutable
 }
 
 // evaluated notes what evaluations of the package show.

@@ -172,3 +172,37 @@ func TestATemplateThatTakesTooMuchMakesNobodySuspect(t *testing.T) {
 		})
 	}
 }
+
+func TestAPlanMakesNoNamespaceSuspect(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, 1)
+	in := pool.Package(compile(t, ""))
+	_, err := in.Evaluate(worker.WithPlan(t.Context()), session("town", map[string]any{"text": endless}))
+	if _, over := errors.AsType[*program.LimitError](err); !over {
+		t.Fatalf("got %v, want a limit", err)
+	}
+	if pool.Suspects("town") {
+		t.Error("a version that nobody serves has made the namespace suspect")
+	}
+	if !pool.Suspects("plan of town") {
+		t.Error("the plan may take workers from all others")
+	}
+}
+
+func TestTheEvaluationsOfAPlanHaveNoLimitTogether(t *testing.T) {
+	t.Parallel()
+	rollout := worker.WithRollout(t.Context())
+	in := newPool(t, 1).Package(compile(t, ""))
+	if _, err := in.Evaluate(worker.WithPlan(rollout), session("town", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if spent := worker.Spent(rollout); spent != 0 {
+		t.Errorf("a plan of many resources would end at the limit of one rollout: %s were added to it", spent)
+	}
+	if _, err := in.Evaluate(rollout, session("town", map[string]any{"n": int64(2)})); err != nil {
+		t.Fatal(err)
+	}
+	if worker.Spent(rollout) == 0 {
+		t.Error("the evaluations of a rollout are not added up, so the test shows nothing")
+	}
+}

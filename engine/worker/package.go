@@ -153,6 +153,10 @@ func (p *Package) Convert(ctx context.Context, c program.Conversion) (map[string
 // as its cause. Nor does what others have left in a worker's memory count as its own.
 func (p *Package) ask(ctx context.Context, r request) (response, error) {
 	tenant := r.tenant()
+	if isPlan(ctx) {
+		// A plan takes no turns of the resources that it is about, and makes none of them suspect.
+		tenant = "plan of " + tenant
+	}
 	out, err := p.askOnce(ctx, tenant, r, p.pool.acquire)
 	if errors.Is(err, errDied) && !r.Compile {
 		p.pool.suspect(tenant)
@@ -245,6 +249,21 @@ func tenantOf(s program.Session) string {
 	}
 	name, _ := meta["name"].(string)
 	return "/" + name
+}
+
+// planKey is the key by which the context of a plan is known.
+type planKey struct{}
+
+// WithPlan returns the context of a plan, whose evaluations are none of the resources themselves. They are those of many
+// rollouts, and have no limit together.
+func WithPlan(ctx context.Context) context.Context {
+	return context.WithValue(context.WithValue(ctx, timeKey{}, nil), planKey{}, true)
+}
+
+// isPlan reports whether a context is that of a plan.
+func isPlan(ctx context.Context) bool {
+	of, _ := ctx.Value(planKey{}).(bool)
+	return of
 }
 
 // timeKey is the key of the rolloutTime in the context of a rollout.

@@ -1,0 +1,276 @@
+package packages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"operetta.dev/engine/status"
+)
+
+// A Planner says what a version of a package would do before it is served.
+type Planner interface {
+	// Plan returns what a candidate would delete and recreate of the objects of all live resources, and what the served
+	// version would not. Without a served version, all that the candidate would delete and recreate counts. Progress is
+	// told how many resources are done. It errors if there is no plan, as while the API server is away.
+	Plan(ctx context.Context, served *Candidate, next Candidate, progress func(done, all int)) (Impact, error)
+}
+
+// An Impact is what a version of a package would delete and recreate.
+type Impact struct {
+	// Resources is how many resources were planned.
+	Resources int
+	// Deleted, Recreated and Undecided count objects. Those that are undecided may be deleted or recreated.
+	Deleted, Recreated, Undecided int
+	// Objects are the first of these.
+	Objects []ImpactObject
+	// Incomplete says why a later plan may say more, or is "".
+	Incomplete string
+}
+
+// An ImpactObject is an object that a version would delete or recreate.
+type ImpactObject struct {
+	// Object and Resource are as a person writes them, and Outcome is what happens to the object.
+	Object, Resource, Outcome string
+}
+
+// MaxImpactObjects is how many objects of a plan the status of a Package lists.
+const MaxImpactObjects = 20
+
+// A planning is the plan of a content. It is made beside the steps, because it may take long.
+type planning struct {
+	// from and digest are those of the version that is served, or "", and of the content.
+	from, digest string
+	cancel       context.CancelFunc
+	// done is closed when impact and err are set.
+	done chan struct{}
+	// at is when it ended, and tries is how many plans of the same there were before.
+	at     time.Time
+	tries  int
+	impact Impact
+	err    error
+	// passed says that the content was within its limits by this plan. It is about to be taken over, unless something else
+	// keeps it from that.
+	passed bool
+	// before is the plan of the same before this one, which holds the content back until this one has ended.
+	before *planning
+	// planned and all are how many resources are done, and how many there are.
+	planned, all atomic.Int64
+}
+
+// ended reports whether the result is known.
+func (p *planning) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// endPlan ends and forgets the plan of a Package.
+func (s *state) endPlan() {
+	if s.plan != nil {
+		s.plan.cancel()
+		s.plan = nil
+	}
+}
+
+// limited reports whether a Package has limits.
+func (l Limits) limited() bool { return l.MaxDelete != nil || l.MaxRecreate != nil }
+
+// exceeded returns which limits a plan exceeds, as a message, or "".
+func (l Limits) exceeded(i Impact) string {
+	var out []string
+	for _, limit := range []struct {
+		name, verb string
+		most       *int64
+		n          int
+	}{{"maxDelete", "delete", l.MaxDelete, i.Deleted}, {"maxRecreate", "recreate", l.MaxRecreate, i.Recreated}} {
+		if limit.most == nil || int64(limit.n)+int64(i.Undecided) <= *limit.most {
+			continue
+		}
+		text := fmt.Sprintf("it would %s %d objects", limit.verb, limit.n)
+		if limit.n == 1 {
+			text = fmt.Sprintf("it would %s 1 object", limit.verb)
+		}
+		if i.Undecided > 0 {
+			text += fmt.Sprintf(", and %d more of which that cannot be decided", i.Undecided)
+		}
+		out = append(out, fmt.Sprintf("%s, and spec.limits.%s is %d", text, limit.name, *limit.most))
+	}
+	return strings.Join(out, "; ")
+}
+
+// withinLimits returns why a content is not taken over because of the limits of its Package, or nil. It reports whether
+// the content needs a plan. The first content of a Package needs none, and neither does what was accepted last.
+func (r *Reconciler) withinLimits(ctx context.Context, p Package, s *state, next Candidate) (*problem, bool) {
+	if !p.Limits.limited() {
+		return nil, false
+	}
+	digest := s.content.digest()
+	last, err := r.lastGood(ctx, p, s)
+	if err != nil {
+		return &problem{stage: loading, reason: ReasonNotKept, message: err.Error(), err: err}, false
+	}
+	if last == nil && s.served == nil || s.served == nil && last.digest == digest {
+		return nil, false
+	}
+	var served *Candidate
+	switch {
+	case s.served != nil && s.served.GroupVersionKind().GroupKind() != next.Program.GroupVersionKind().GroupKind():
+		return nil, false // it is taken over only once no resource is left
+	case s.served != nil:
+		served = &Candidate{Program: s.served, CRD: s.crd}
+	case !s.unusable(last.digest):
+		return waitsForPlan("the version that was accepted last is not served yet", servedAgain), false
+	}
+	return r.planOf(ctx, p, s, served, next), true
+}
+
+// unusable reports whether the examination of a content has found that it cannot be served.
+func (s *state) unusable(digest string) bool {
+	e := s.exams[digest]
+	return e != nil && e.ended() && e.err != nil
+}
+
+// beingPlanned is the message of a content whose plan is being made.
+const beingPlanned = "what the content would delete and recreate is being planned"
+
+// waitsForPlan returns why a content waits for its plan.
+func waitsForPlan(message string, again time.Duration) *problem {
+	return &problem{stage: holding, reason: ReasonPlanning, message: message, again: again, passes: true}
+}
+
+// planOf returns why the plan of a content holds it back, or nil.
+func (r *Reconciler) planOf(ctx context.Context, p Package, s *state, served *Candidate, next Candidate) *problem {
+	from := ""
+	if served != nil {
+		from = served.Program.Digest()
+	}
+	known := s.plan
+	if known == nil || known.from != from || known.digest != next.Program.Digest() {
+		s.endPlan()
+		return r.beginPlan(ctx, p, s, &planning{from: from}, served, next)
+	}
+	if !known.ended() {
+		return known.meanwhile(p.Limits)
+	}
+	wrong, age := known.problem(p.Limits), r.Now().Sub(known.at)
+	switch {
+	case wrong == nil && (age < planFresh || known.passed && age < planAgain):
+		known.passed = true
+		return nil
+	case wrong != nil && age < wrong.again:
+		wrong.again -= age
+		return wrong
+	case wrong == nil: // somebody has raised a limit
+		return r.beginPlan(ctx, p, s, &planning{from: from}, served, next)
+	}
+	known.before = nil
+	return r.beginPlan(ctx, p, s, &planning{from: from, tries: known.tries + 1, before: known}, served, next)
+}
+
+// meanwhile returns why a content is held back while its plan is being made: for the reason before, if there is one.
+func (p *planning) meanwhile(l Limits) *problem {
+	if p.before != nil {
+		if wrong := p.before.problem(l); wrong != nil {
+			wrong.again = planProgress
+			return wrong
+		}
+	}
+	return waitsForPlan(beingPlanned, planProgress)
+}
+
+// problem returns why a plan holds a content back, or nil, and when to make it again.
+func (p *planning) problem(l Limits) *problem {
+	again := func(first, last time.Duration) time.Duration {
+		for range p.tries {
+			first = min(2*first, last)
+		}
+		return first
+	}
+	incomplete := p.impact.Incomplete
+	if p.err != nil {
+		incomplete = p.err.Error()
+	}
+	if incomplete != "" {
+		return &problem{stage: holding, reason: ReasonPlanFailed, again: again(planSoon, planAgain), message: "what the content would delete and recreate cannot be planned: " + incomplete}
+	}
+	if beyond := l.exceeded(p.impact); beyond != "" {
+		return &problem{stage: holding, reason: ReasonLimitExceeded, again: again(planAgain, planSeldom), person: true, message: beyond + "; status.plan lists them"}
+	}
+	return nil
+}
+
+// beginPlan begins a plan, whose end is an event, and returns that the content waits for it.
+func (r *Reconciler) beginPlan(ctx context.Context, p Package, s *state, made *planning, served *Candidate, next Candidate) *problem {
+	made.digest, made.done = next.Program.Digest(), make(chan struct{})
+	ctx, made.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a step ends before its plans
+	s.endPlan()
+	s.plan = made
+	go func() {
+		defer made.cancel()
+		end, err := r.plans.take(ctx, maxPlans)
+		if err == nil {
+			limited, cancel := context.WithTimeout(ctx, planLimit)
+			made.impact, err = r.protectedPlan(limited, served, next, func(done, all int) {
+				made.planned.Store(int64(done))
+				made.all.Store(int64(all))
+			})
+			cancel()
+			end()
+		}
+		made.err, made.at = err, r.Now()
+		close(made.done)
+		r.Enqueue(p.Name)
+	}()
+	return made.meanwhile(p.Limits)
+}
+
+// protectedPlan calls the planner. A panic is an error.
+func (r *Reconciler) protectedPlan(ctx context.Context, served *Candidate, next Candidate, progress func(done, all int)) (out Impact, err error) {
+	defer func() {
+		if recover() != nil { // its text may have a value of a Secret
+			err = errors.New("planning has panicked; please report this")
+		}
+	}()
+	return r.Planner.Plan(ctx, served, next, progress)
+}
+
+// planStatus returns what the status says of the plan of a content that is held back, or nil.
+func (s *state) planStatus(out *result) map[string]any {
+	if s.plan == nil || out.problem == nil {
+		return nil
+	}
+	shown := s.plan
+	if !shown.ended() && shown.before != nil {
+		shown = shown.before
+	}
+	after := map[string]any{"digest": shown.digest}
+	if shown.from != "" {
+		after["from"] = shown.from
+	}
+	if !shown.ended() {
+		after["planned"], after["resources"] = shown.planned.Load(), shown.all.Load()
+		return after
+	}
+	i := shown.impact
+	if shown.err != nil {
+		return after
+	}
+	after["resources"], after["deleted"], after["recreated"], after["undecided"] = int64(i.Resources), int64(i.Deleted), int64(i.Recreated), int64(i.Undecided)
+	var objects []any
+	for _, o := range i.Objects[:min(len(i.Objects), MaxImpactObjects)] {
+		objects = append(objects, map[string]any{
+			"object": status.Shorten(o.Object, maxFaultText), "resource": status.Shorten(o.Resource, maxFaultText), "outcome": o.Outcome,
+		})
+	}
+	if len(objects) > 0 {
+		after["objects"] = objects
+	}
+	return after
+}
