@@ -106,23 +106,18 @@ func (o *operator) startPackages(ctx context.Context, group *errgroup.Group, dir
 	}
 	// The stored version of a broken package must not take the kind of a package that is not broken.
 	slices.SortStableFunc(first, func(a, b firstLoad) int { return brokenLast(a) - brokenLast(b) })
-	serve := func(a firstLoad) error {
-		served, err := o.serveFirst(ctx, a)
-		if err == nil {
-			group.Go(func() error { o.watchFolder(ctx, a, served); return nil })
-		}
-		return err
-	}
+	all := &folders{operator: o, group: group, watched: map[string]context.CancelFunc{}}
 	for _, a := range first {
-		if err := serve(a); err != nil {
+		if err := all.serve(ctx, a); err != nil {
 			return err
 		}
 	}
 	for range len(dirs) - len(first) {
-		if err := serve(<-loads); err != nil {
+		if err := all.serve(ctx, <-loads); err != nil {
 			return err
 		}
 	}
+	group.Go(func() error { return all.follow(ctx, o.flags.patterns) })
 	close(o.foldersTried)
 	if tried == nil {
 		o.manager.PackagesLoaded()

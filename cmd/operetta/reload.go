@@ -8,8 +8,9 @@ import (
 )
 
 // watchFolder serves the new version of a package whenever its files change. If the new version
-// is broken, the version that is served keeps running; there may be none yet.
-func (o *operator) watchFolder(ctx context.Context, load firstLoad, served *program.Program) {
+// is broken, the version that is served keeps running; there may be none yet. It returns, when the context ends, the
+// version that is served.
+func (o *operator) watchFolder(ctx context.Context, load firstLoad, served *program.Program) *program.Program {
 	var outdatedReport delayedCall
 	source.Watch(ctx, load.state, o.loader.NewReader(load.dir).Read, func(snapshot *source.Snapshot, err error) {
 		outdatedReport.cancel()
@@ -34,6 +35,8 @@ func (o *operator) watchFolder(ctx context.Context, load firstLoad, served *prog
 		}
 		o.reportBroken(ctx, load.dir, served, err)
 	})
+	outdatedReport.cancel()
+	return served
 }
 
 // reportBroken logs why a package is broken, one line for each fault.

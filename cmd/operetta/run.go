@@ -21,6 +21,9 @@ import (
 
 // runFlags are the settings of `operetta run`.
 type runFlags struct {
+	// patterns are the arguments: folders and patterns of packages.
+	patterns []string
+
 	cluster clusterFlags
 	crds    string
 	log     logFlags
@@ -94,6 +97,7 @@ func newRun(s streams) *cobra.Command {
 		PreRunE:           func(*cobra.Command, []string) error { return f.check() },
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			f.patterns = args
 			dirs, err := f.folders(args)
 			if err != nil {
 				return err

@@ -47,6 +47,13 @@ const (
 	// the last good version keeps running. Until then only the log says so, for the author who is
 	// editing.
 	outdatedReportDelay = 5 * time.Second
+	// foldersInterval is how often the folders below a pattern are looked for that have come or gone. A
+	// large tree takes longer, and is looked through less often: foldersShare times as long as that took.
+	foldersInterval = 3 * time.Second
+	foldersShare    = 100
+	// missingReadings is how many times in a row a folder has no files before its package ends: one that is
+	// replaced, as by a checkout, has none for a moment.
+	missingReadings = 3
 	// lastTraces is how long the last traces may delay the end of the process.
 	lastTraces = 2 * time.Second
 )

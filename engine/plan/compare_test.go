@@ -159,7 +159,7 @@ func (u unserving) Resources(ctx context.Context, kind schema.GroupVersionKind) 
 func TestAVersionOfTheKindThatIsNotServedYetIsPlanned(t *testing.T) {
 	t.Parallel()
 	old := load(t, body)
-	next := load(t, strings.ReplaceAll(strings.Replace(body, "components: base", "versions: v2: {spec: #Spec, storage: true}\nversions: v1: storage: false\ncomponents: base", 1), "-base", "-ground"))
+	next := load(t, strings.ReplaceAll(strings.Replace(body, "components: base", "versions: v2: {spec: #Spec, storage: true}\nversions: v1: {storage: false, convert: v2: {to: {given: #Spec, spec: given}, from: {given: #Spec, spec: given}}}\ncomponents: base", 1), "-base", "-ground"))
 	if next.GroupVersionKind().Version != "v2" {
 		t.Fatalf("the package is for %s", next.GroupVersionKind())
 	}

@@ -126,6 +126,9 @@ type pending struct {
 // undecided returns the objects that the new version deletes later or may delete or recreate, and the old one would
 // not, and why there may be more of them than the plan has.
 func (t *trial) undecided(ctx context.Context) ([]Object, Cause) {
+	if t.Old == nil && isStalledBy(t.subject.live, t.new.stopped()) {
+		return nil, "" // nothing shows that the version that runs would decide more
+	}
 	done := map[cluster.Ref]bool{}
 	for _, e := range dryrun.Effects(t.changes, nil) {
 		if e.Outcome == dryrun.Deleted || e.Outcome == dryrun.Recreated {
@@ -155,6 +158,19 @@ func (t *trial) undecided(ctx context.Context) ([]Object, Cause) {
 		})
 	}
 	return out, cause
+}
+
+// isStalledBy reports whether a resource says that it is stalled by a cause.
+func isStalledBy(live *unstructured.Unstructured, by Cause) bool {
+	reason, _ := status.StalledBy(statusOf(live))
+	switch by {
+	case NotValid:
+		return reason == status.ReasonInvalidSpec || reason == status.ReasonInvalidConfig
+	case EvaluationLimit:
+		return reason == status.ReasonEvaluationLimit || reason == status.ReasonEvaluationTooSlow
+	case EvaluationFailed, NotAtRest, Unread, NoWorker, Panicked, Held, Blocked:
+	}
+	return false
 }
 
 // passing returns why a later plan may say more of the resource, or "".

@@ -57,6 +57,17 @@ func pause(t *testing.T, s served) {
 	s.edit(t, "Shop", "a", func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{"operetta.dev/paused": "true"}) })
 }
 
+// invalidBefore makes the status of the resource a say that it is invalid.
+func invalidBefore(t *testing.T, s served) {
+	t.Helper()
+	s.edit(t, "Shop", "a", func(u *unstructured.Unstructured) {
+		condition := map[string]any{"type": "Stalled", "status": "True", "reason": "InvalidSpec", "message": "it is", "lastTransitionTime": "2026-11-23T00:00:00Z"}
+		if err := unstructured.SetNestedSlice(u.Object, []any{condition}, "status", "conditions"); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 func TestAPlanSaysWhatItCannotDecide(t *testing.T) {
 	t.Parallel()
 	tooMuch, noWorker := &program.LimitError{Evaluated: true, Text: "it is too much"}, &program.UnavailableError{Err: context.DeadlineExceeded}
@@ -144,6 +155,15 @@ func TestAPlanSaysWhatItCannotDecide(t *testing.T) {
 		},
 		"an invalid resource": {
 			reason: "its user may change it to anything", before: body, after: strings.Replace(body, "int & <=5 | *1", "int & >3", 1), cause: plan.NotValid,
+			want: []string{"a invalid", "  ! spec.size: ", "  undecided base: ConfigMap a-base", "  undecided web: Deployment a"},
+		},
+		"a resource that is invalid as it was before": {
+			reason: "its status says so, and nothing else is known of what runs", before: body, after: strings.Replace(body, "int & <=5 | *1", "int & >3", 1),
+			edit: invalidBefore, want: []string{"a unchanged"},
+		},
+		"a resource that was invalid for the version that runs, with --old": {
+			reason: "that version says that it is valid", before: body, old: body, after: strings.Replace(body, "int & <=5 | *1", "int & >3", 1),
+			edit: invalidBefore, cause: plan.NotValid,
 			want: []string{"a invalid", "  ! spec.size: ", "  undecided base: ConfigMap a-base", "  undecided web: Deployment a"},
 		},
 		"the jobs of hooks": {

@@ -118,7 +118,7 @@ func TestG5OrphanedObjectsStay(t *testing.T) {
 			if away {
 				o.Stop()
 			}
-			s.Kubectl("delete", "webapp", "shop", "--cascade=orphan", "--wait=false")
+			s.Kubectl("delete", "webapps.example.com", "shop", "--cascade=orphan", "--wait=false")
 			if away {
 				s.ExpectObject(cr, "to be done with by the garbage collector", func(u *unstructured.Unstructured) error {
 					if f := u.GetFinalizers(); slices.Contains(f, "orphan") {

@@ -68,11 +68,11 @@ func operetta(t *testing.T, args ...string) []byte {
 }
 
 // apply applies manifests as the administrator.
-func apply(t *testing.T, manifests []byte) {
+func apply(t *testing.T, manifests []byte, flags ...string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "manifests.yaml")
 	harness.WriteFile(t, file, string(manifests))
-	if _, err := harness.Kubectl(t.Context(), "apply", "--server-side", "-f", file); err != nil {
+	if _, err := harness.Kubectl(t.Context(), append([]string{"apply", "--server-side", "-f", file}, flags...)...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -18,7 +18,8 @@ func TestWhatInstallPrintsServesWebhooks(t *testing.T) {
 	s := harness.NewEnv(t)
 	home := s.Namespace + "-operator"
 	manifests := operetta(t, "install", harness.PackageDir("webapp"), "--namespace", s.Namespace, "--service-account", home+"/hooked", "--leader-election-id", "hooked", "--webhooks")
-	apply(t, manifests)
+	// Operators of other tests apply the definition as well, without the webhook.
+	apply(t, manifests, "--force-conflicts")
 	objects := objectsIn(t, manifests)
 	w := s.Redirect(objects, home+"/hooked")
 	var deployment appsv1.Deployment
@@ -48,7 +49,7 @@ func TestWhatInstallPrintsServesWebhooks(t *testing.T) {
 	})
 	cr := s.Create(s.Webapp("web", map[string]any{"image": "nginx:1.25"}))
 	s.ExpectResourceReady(cr)
-	apply(t, withoutWebhooks(t, objects)) // whoever installs again takes nothing away from the operator
+	apply(t, withoutWebhooks(t, objects), "--force-conflicts") // whoever installs again takes nothing away from the operator
 	if secret := s.ExpectObject(harness.Object("v1", "Secret", home, "hooked-webhooks"), "to be there", harness.Exists); len(harness.Field(secret, "data").(map[string]any)) != 3 {
 		t.Errorf("the Secret has the keys %v", harness.Field(secret, "data"))
 	}

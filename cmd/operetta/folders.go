@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
+)
+
+// folders are the packages of folders that a process serves. Those below a pattern, such as ./..., come and go
+// while it runs.
+type folders struct {
+	*operator
+
+	group *errgroup.Group
+	mu    sync.Mutex
+	// watched ends the watch of each folder.
+	watched map[string]context.CancelFunc
+}
+
+// serve serves a package for the first time and watches its folder. It errors if the cause is not the package.
+func (f *folders) serve(ctx context.Context, a firstLoad) error {
+	served, err := f.serveFirst(ctx, a)
+	if err != nil {
+		return err
+	}
+	watching, end := context.WithCancel(ctx)
+	f.mu.Lock()
+	f.watched[a.dir] = end
+	f.mu.Unlock()
+	f.group.Go(func() error {
+		served := f.watchFolder(watching, a, served)
+		if ctx.Err() == nil {
+			f.withdraw(ctx, a.dir, served)
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.watched, a.dir) // the folder may come again
+		return nil
+	})
+	return nil
+}
+
+// withdraw ends the controller of a folder that is gone, if there is one.
+func (f *folders) withdraw(ctx context.Context, dir string, served *program.Program) {
+	const gone = "its folder is gone"
+	f.operator.mu.Lock()
+	delete(f.broken, dir)
+	f.operator.mu.Unlock()
+	if served == nil {
+		f.manager.Broken(dir, packageName(dir), gone)
+		return
+	}
+	if err := f.manager.Withdraw(ctx, served); err != nil {
+		f.log.Error(err, "a package whose folder is gone goes on", "package", served.Name(), "folder", dir)
+		return
+	}
+	f.log.Info("package withdrawn: "+gone, "package", served.Name(), "folder", dir, "kind", served.GroupVersionKind().GroupKind().String())
+}
+
+// follow serves the packages that come below patterns, and ends those whose files go, until the context ends. It
+// errors if a package cannot be served and the cause is not the package.
+func (f *folders) follow(ctx context.Context, patterns []string) error {
+	patterns = slices.DeleteFunc(slices.Clone(patterns), func(p string) bool { return !strings.HasSuffix(p, "...") })
+	if len(patterns) == 0 {
+		return nil
+	}
+	missing := map[string]int{}
+	for pause := foldersInterval; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		began := time.Now()
+		present := f.endMissing(patterns, missing)
+		for _, dir := range present {
+			if err := f.serve(ctx, <-f.loadAll(ctx, []string{dir})); err != nil {
+				return err
+			}
+		}
+		// A large tree is read less often, so that it takes little of a processor.
+		pause = max(foldersInterval, foldersShare*time.Since(began))
+	}
+}
+
+// endMissing ends the watches of folders below patterns that have had no files several times in a row: a folder that
+// is replaced has none for a moment. It returns the folders of packages that are not watched yet.
+func (f *folders) endMissing(patterns []string, missing map[string]int) []string {
+	var found []string
+	for _, p := range patterns {
+		dirs, err := source.Expand([]string{p})
+		if err == nil { // else there are none, or they cannot be read just now
+			found = append(found, dirs...)
+		}
+	}
+	slices.Sort(found)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for dir, end := range f.watched {
+		if !below(patterns, dir) || !isEmpty(dir) {
+			delete(missing, dir)
+			continue
+		}
+		if missing[dir]++; missing[dir] == missingReadings {
+			delete(missing, dir)
+			end()
+		}
+	}
+	return slices.DeleteFunc(slices.Compact(found), func(dir string) bool { return f.watched[dir] != nil })
+}
+
+// below reports whether a folder is at or below the root of a pattern.
+func below(patterns []string, dir string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		rel, err := filepath.Rel(filepath.Clean(strings.TrimSuffix(p, "...")), dir)
+		return err == nil && filepath.IsLocal(rel)
+	})
+}
+
+// isEmpty reports whether a folder is gone or has no CUE files. One that cannot be read is not empty.
+func isEmpty(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	return !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return filepath.Ext(e.Name()) == ".cue" })
+}
