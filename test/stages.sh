@@ -42,7 +42,7 @@ serial='^Test(AThousandResourcesTake|ASpecThatChangesAllTheTime|AResourceWithToo
 # about what is printed, and one that is not listed runs with the race detector.
 printing='^TestScripts/(.+_.+|colour|crd|graph|import|init|inputs|install|plan|rbac|render|report|resource|scope|secrets|test|usage|version|vet|why)$'
 # How long each fuzz target is fed. Whoever changes a decoder gives it more, and so does the stage long.
-fuzz_time=${OPERETTA_FUZZ_TIME:-6s}
+fuzz_time=${OPERETTA_FUZZ_TIME:-12s}
 long_fuzz_time=${OPERETTA_FUZZ_TIME:-2m}
 # Packages that the stage unit tests and vets as well are not vetted again, which with the race detector would be from
 # scratch.
