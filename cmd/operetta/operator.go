@@ -64,8 +64,8 @@ type firstLoad struct {
 func (o *operator) run(ctx context.Context, dirs []string) error {
 	o.broken, o.foldersTried = map[string]bool{}, make(chan struct{})
 	for _, dir := range dirs {
-		// A misspelled folder would never have files.
-		if _, err := o.loader.Folder(dir); errors.Is(err, source.ErrNoFiles) {
+		// A misspelled folder would never have files. No registry is asked: it may hang.
+		if _, err := (source.Loader{Overlays: o.loader.Overlays}).Folder(dir); errors.Is(err, source.ErrNoFiles) {
 			return folderFault(dir, err)
 		}
 		o.broken[dir] = true

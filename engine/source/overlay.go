@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -166,30 +167,35 @@ func (c *collector) addOverlays(dir string, overlays []Overlay) (map[string]stri
 	return shown, nil
 }
 
-// declarations returns the name of the package in a folder, and the names that its files declare at the root.
+// declarations returns the name of the package in a folder, and the names that its files declare at the root, those
+// in parent folders included.
 func (c *collector) declarations(dir string) (name string, declared map[string]bool, err error) {
-	found, err := c.readFolder(dir)
-	if err != nil {
-		return "", nil, err
-	}
 	declared = map[string]bool{}
-	for _, f := range found {
-		if c.files[f.name] == nil {
-			continue
+	for at := dir; ; at = path.Dir(at) {
+		found, err := c.readFolder(at)
+		if err != nil {
+			return "", nil, err
 		}
-		name = f.parsed.PackageName()
-		whole, _ := parser.ParseFile(f.name, f.data) // the compiler says what is wrong with it
-		if whole == nil {
-			continue
-		}
-		for _, d := range whole.Decls {
-			if field, ok := d.(*ast.Field); ok {
-				text, _, _ := ast.LabelName(field.Label)
-				declared[text] = true
+		for _, f := range found {
+			if c.files[f.name] == nil {
+				continue
+			}
+			name = cmp.Or(name, f.parsed.PackageName())
+			whole, _ := parser.ParseFile(f.name, f.data) // the compiler says what is wrong with it
+			if whole == nil || f.parsed.PackageName() != name {
+				continue
+			}
+			for _, d := range whole.Decls {
+				if field, ok := d.(*ast.Field); ok {
+					text, _, _ := ast.LabelName(field.Label)
+					declared[text] = true
+				}
 			}
 		}
+		if at == "." {
+			return name, declared, nil
+		}
 	}
-	return name, declared, nil
 }
 
 // checkOverlay returns where the name of the package is in a file of an overlay. It errors with an OverlayError

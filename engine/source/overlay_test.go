@@ -212,6 +212,41 @@ func TestAnOverlayConstrainsWhatPackagesHaveAndAddsNothing(t *testing.T) {
 	}
 }
 
+func TestAnOverlayTakesNoNameOfAParentFolder(t *testing.T) {
+	t.Parallel()
+	dir := folders(t, `
+-- cue.mod/module.cue --
+module: "example.com/x"
+language: version: "v0.17.0"
+-- ops/common.cue --
+package shop
+
+_theirs: 1
+-- ops/other.cue --
+package other
+
+_free: 1
+-- ops/shop/shop.cue --
+package shop
+
+a: 1
+-- takes/o.cue --
+package o
+
+_theirs: 2
+-- free/o.cue --
+package o
+
+_free: 2
+`)
+	if _, err := (source.Loader{Overlays: []string{filepath.Join(dir, "takes")}}).Folder(filepath.Join(dir, "ops", "shop")); err == nil || !strings.Contains(err.Error(), "the package has _theirs, too") {
+		t.Errorf("a name of a parent folder is taken over: %v", err)
+	}
+	if _, err := (source.Loader{Overlays: []string{filepath.Join(dir, "free")}}).Folder(filepath.Join(dir, "ops", "shop")); err != nil {
+		t.Errorf("a name of another package is refused: %v", err)
+	}
+}
+
 func TestAnOverlayThatCannotBeReadIsAnError(t *testing.T) {
 	t.Parallel()
 	dir := folders(t, overlaid+"-- large/l.cue --\npackage l\n//"+strings.Repeat("x", 1<<20)+"\n-- empty/README.md --\n\n")
