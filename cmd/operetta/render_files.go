@@ -58,22 +58,32 @@ func unselectable(out render.Output, all []render.Object, name string) error {
 
 // writeManifests writes each object to a file of its own in a new or empty folder. The names sort in the order in
 // which the objects would be applied. It errors if there are files already, whose objects would be taken for these.
-func writeManifests(dir, format string, manifests []manifest) error {
+// They come when all have been written, or none does.
+func writeManifests(dir, format string, manifests []manifest) (err error) {
 	entries, err := os.ReadDir(dir)
 	switch {
-	case errors.Is(err, os.ErrNotExist):
-		if err := os.MkdirAll(dir, 0o750); err != nil {
-			return err
-		}
-	case err != nil:
+	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return err
 	case len(entries) > 0:
 		return fmt.Errorf("--output-dir %s: the folder has files, such as %s; name one that is new or empty", dir, entries[0].Name())
 	}
-	width := len(fmt.Sprint(len(manifests)))
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	draft, err := os.MkdirTemp(dir, ".draft-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(draft)) }()
+	width, names := len(fmt.Sprint(len(manifests))), make([]string, len(manifests))
 	for i, m := range manifests {
-		name := fmt.Sprintf("%0*d-%s.%s", width, i+1, fileName(m), format)
-		if err := writeManifest(filepath.Join(dir, name), format, m); err != nil {
+		names[i] = fmt.Sprintf("%0*d-%s.%s", width, i+1, fileName(m), format)
+		if err := writeManifest(filepath.Join(draft, names[i]), format, m); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
+		if err := os.Rename(filepath.Join(draft, name), filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}

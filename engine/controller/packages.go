@@ -56,7 +56,7 @@ func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*package
 	inputs, overlays := watch.NewInputs(m.manager, enqueueAll), watch.NewInputs(m.manager, enqueueAll)
 	r := &packages.Reconciler{
 		Cluster: m.caches.Resources(of.Client), Revisions: &cluster.Live{Client: m.caches.Direct, Direct: m.caches.Direct},
-		ConfigMaps: sourceConfigMaps{inputs}, Overlays: clusterOverlays{overlays, m.caches.Direct.RESTMapper()}, Registries: o.Registries, Secrets: pullSecrets{m.caches.Direct, o.PullSecretNamespace},
+		ConfigMaps: sourceConfigMaps{inputs}, Overlays: clusterOverlays{overlays, m.caches.Direct.RESTMapper(), func(key types.NamespacedName) { again.enqueueAfter(key, overlaysAgain) }}, Registries: o.Registries, Secrets: pullSecrets{m.caches.Direct, o.PullSecretNamespace},
 		Examiner: e, Server: m, Planner: planner{m}, Recorder: m.recorder(), Selector: selector,
 		Enqueue: enqueue, Log: m.options.Log, Now: time.Now,
 	}
@@ -119,15 +119,18 @@ func (c sourceConfigMaps) Forget(name string) { c.inputs.Refer(types.NamespacedN
 type clusterOverlays struct {
 	inputs *watch.Inputs
 	mapper meta.RESTMapper
+	again  func(types.NamespacedName)
 }
 
 // List implements packages.Overlays. An operator that does not install definitions may come before that of
-// Overlay: until it is there, there are no Overlays.
+// Overlay: until it is there, there are no Overlays, and nothing to watch.
 func (c clusterOverlays) List(ctx context.Context, name string) ([]*unstructured.Unstructured, error) {
+	key := types.NamespacedName{Name: name}
 	if _, err := c.mapper.RESTMapping(packages.OverlayKind.GroupKind(), packages.OverlayKind.Version); meta.IsNoMatchError(err) {
+		c.again(key)
 		return nil, nil
 	}
-	return c.inputs.List(ctx, types.NamespacedName{Name: name}, cluster.Selection{Kind: packages.OverlayKind})
+	return c.inputs.List(ctx, key, cluster.Selection{Kind: packages.OverlayKind})
 }
 
 // Forget implements packages.Overlays.

@@ -80,6 +80,8 @@ const (
 	headerTimeout = 10 * time.Second
 	// lastScrape is how long a scrape may delay the end of the process.
 	lastScrape = 5 * time.Second
+	// overlaysAgain is when to look again whether there can be Overlays, while the definition of that kind is not installed.
+	overlaysAgain = time.Minute
 	// refusalInterval is how often the log says why a scraper was refused: everybody who reaches the port can be.
 	refusalInterval = time.Minute
 )

@@ -28,16 +28,16 @@ type Overlays interface {
 // unify sets the content of a Package: what its source has, with the Overlays of the cluster. That takes no
 // registry, so that an Overlay holds also while there is an outage of it.
 func (r *Reconciler) unify(ctx context.Context, p Package, s *state) *problem {
-	overlays, version, wrong := r.overlays(ctx, p)
+	all, wrong := r.listOverlays(ctx, p)
 	if wrong != nil {
 		s.content.snapshot, s.content.unified = nil, ""
 		return wrong
 	}
-	version += s.content.plain.Digest()
+	version := s.content.plain.Digest() + overlaysVersion(p, all)
 	if s.content.unified == version {
 		return s.content.conflict.fresh()
 	}
-	snapshot, err := s.content.plain.WithOverlays(overlays)
+	snapshot, err := unified(p, s.content.plain, all)
 	s.content.snapshot, s.content.unified, s.content.conflict = snapshot, version, nil
 	if err != nil {
 		s.content.conflict = unusable(err)
@@ -45,10 +45,10 @@ func (r *Reconciler) unify(ctx context.Context, p Package, s *state) *problem {
 	return s.content.conflict.fresh()
 }
 
-// overlays returns the Overlays of the cluster that hold for a Package, and what identifies them and their state.
-func (r *Reconciler) overlays(ctx context.Context, p Package) ([]source.Overlay, string, *problem) {
+// listOverlays returns the Overlays of the cluster by name.
+func (r *Reconciler) listOverlays(ctx context.Context, p Package) ([]*unstructured.Unstructured, *problem) {
 	if r.Overlays == nil {
-		return nil, "", nil
+		return nil, nil
 	}
 	all, err := r.Overlays.List(ctx, p.Name)
 	if err != nil {
@@ -56,23 +56,34 @@ func (r *Reconciler) overlays(ctx context.Context, p Package) ([]source.Overlay,
 		if _, unreadable := errors.AsType[*cluster.KindUnreadableError](err); unreadable {
 			out.err, out.again = nil, sourceAgain
 		}
-		return nil, "", out
+		return nil, out
 	}
-	all = slices.SortedFunc(slices.Values(all), func(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) })
-	var out []source.Overlay
-	var version strings.Builder
+	return slices.SortedFunc(slices.Values(all), func(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) }), nil
+}
+
+// overlaysVersion identifies the state of the Overlays, and for whom they hold. It does not read what they say.
+func overlaysVersion(p Package, all []*unstructured.Unstructured) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, " %v", p.object.GetLabels())
+	for _, u := range all {
+		fmt.Fprintf(&out, " %s %s %d %v", u.GetName(), u.GetUID(), u.GetGeneration(), u.GetDeletionTimestamp() != nil)
+	}
+	return out.String()
+}
+
+// unified returns the content of a Package with the Overlays that hold for it. It errors with a source.OverlayError.
+func unified(p Package, plain *source.Snapshot, all []*unstructured.Unstructured) (*source.Snapshot, error) {
+	var overlays []source.Overlay
 	for _, u := range all {
 		o, holds, err := overlayFor(p, u)
 		if err != nil {
-			return nil, "", unusable(err)
+			return nil, err
 		}
-		if !holds {
-			continue
+		if holds {
+			overlays = append(overlays, o)
 		}
-		out = append(out, o)
-		fmt.Fprintf(&version, "%s %s %d ", u.GetName(), u.GetUID(), u.GetGeneration())
 	}
-	return out, version.String(), nil
+	return plain.WithOverlays(overlays)
 }
 
 // overlayFor returns an Overlay, and whether it holds for a Package. It errors with a source.OverlayError.

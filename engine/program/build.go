@@ -106,13 +106,15 @@ func (b *builder) nearby(importPath string) string {
 // addFiles adds the files of a folder's package to an instance. Without a name,
 // the package is the one with the name of its folder, or the only one there.
 func (b *builder) addFiles(inst *build.Instance, dir, name string) fault.Faults {
-	var files []*ast.File
+	var files, overlays []*ast.File
 	for _, file := range b.snapshot.Files(dir) {
 		f, err := b.parse(file)
-		if err != nil {
+		switch {
+		case err != nil:
 			return fault.Of(withoutTexts(err), cue.Value{})
-		}
-		if !excluded(f) {
+		case source.IsOverlay(file):
+			overlays = append(overlays, f)
+		case !excluded(f):
 			files = append(files, f)
 		}
 	}
@@ -121,6 +123,9 @@ func (b *builder) addFiles(inst *build.Instance, dir, name string) fault.Faults 
 		if name, wrong = b.choose(dir, files); wrong != nil {
 			return fault.Faults{*wrong}
 		}
+	}
+	if path.Clean(dir) == path.Clean(b.snapshot.Dir()) {
+		files = append(files, inPackage(overlays, name)...)
 	}
 	var faults fault.Faults
 	for _, f := range files {
@@ -145,6 +150,18 @@ func (b *builder) addFiles(inst *build.Instance, dir, name string) fault.Faults 
 		faults = fault.Faults{{Message: fmt.Sprintf("no file in %s is of package %s", b.snapshot.Display(dir), name)}}
 	}
 	return faults
+}
+
+// inPackage returns files as those of a package, whatever their clauses say.
+func inPackage(files []*ast.File, name string) []*ast.File {
+	for _, f := range files {
+		for _, d := range f.Decls {
+			if p, ok := d.(*ast.Package); ok {
+				p.Name.Name = name
+			}
+		}
+	}
+	return files
 }
 
 // otherPackage returns the fault of a file of tests that nobody would run.

@@ -1,14 +1,15 @@
 package source
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,9 +35,6 @@ func (e *OverlayError) Error() string { return "overlay: " + e.Err.Error() }
 // Unwrap returns why.
 func (e *OverlayError) Unwrap() error { return e.Err }
 
-// overlayPrefix is how the names of files begin that an overlay has added to a package.
-const overlayPrefix = "overlay."
-
 // sessionFields are the fields of the contract that an overlay may declare, to refer to them.
 var sessionFields = []string{"cr", "live", "inputs", "config"}
 
@@ -58,6 +56,9 @@ func NewOverlay(name string, files map[string]string) (Overlay, error) {
 	for file, text := range files {
 		if !fs.ValidPath(file) || path.Base(file) != file || len(file) > maxFileName {
 			return Overlay{}, &OverlayError{Err: fmt.Errorf("%s: %.40q is not the name of a file", name, file)}
+		}
+		if len(text) > maxFileSize {
+			return Overlay{}, &OverlayError{Err: fmt.Errorf("%s: %w", name, tooLargeError(file, maxFileSize))}
 		}
 		fsys[file] = &fstest.MapFile{Data: []byte(text)}
 	}
@@ -138,6 +139,13 @@ func shownOverlay(dir, name string) string {
 	return path.Join(filepath.ToSlash(dir), name)
 }
 
+// overlayName matches the name of a file that an overlay has added to a package.
+var overlayName = regexp.MustCompile(`^overlay\.[0-9a-f]{12}\.`)
+
+// IsOverlay reports whether a file of a snapshot is one of an overlay. Such a file belongs to the package of
+// the snapshot, whatever its package clause says.
+func IsOverlay(name string) bool { return overlayName.MatchString(path.Base(name)) }
+
 // addOverlays adds the files of overlays to the package in dir. Their names there come from what they say, so
 // that neither the order of the overlays nor the folders they are in make another version of the package. It returns
 // how messages show them.
@@ -145,21 +153,27 @@ func (c *collector) addOverlays(dir string, overlays []Overlay) (map[string]stri
 	if len(overlays) == 0 {
 		return nil, nil
 	}
-	name, declared, err := c.declarations(dir)
+	declared, err := c.declarations(dir)
 	if err != nil {
 		return nil, err
 	}
-	shown := map[string]string{}
+	shown, taken := map[string]string{}, map[string]overlayFile{}
 	for _, o := range overlays {
+		own := map[string]bool{}
 		for _, f := range o.files {
-			from, to, err := checkOverlay(f, declared)
-			if err != nil {
+			if err := checkOverlay(f, declared); err != nil {
 				return nil, err
 			}
 			sum := sha256.Sum256(append([]byte(f.base+"\n"), f.data...))
-			at := path.Join(dir, overlayPrefix+hex.EncodeToString(sum[:6])+"."+f.base)
+			at := path.Join(dir, "overlay."+hex.EncodeToString(sum[:6])+"."+f.base)
+			if shown[at] != "" {
+				continue // the same overlay twice
+			}
 			shown[at] = f.shown
-			if err := c.addFile(at, slices.Concat(f.data[:from], []byte(name), f.data[to:])); err != nil {
+			if err := takeNames(f, own, taken); err != nil {
+				return nil, err
+			}
+			if err := c.addFile(at, f.data); err != nil {
 				return nil, &OverlayError{Err: fmt.Errorf("%s: %w", f.shown, err)}
 			}
 		}
@@ -167,84 +181,89 @@ func (c *collector) addOverlays(dir string, overlays []Overlay) (map[string]stri
 	return shown, nil
 }
 
-// declarations returns the name of the package in a folder, and the names that its files declare at the root, those
-// in parent folders included.
-func (c *collector) declarations(dir string) (name string, declared map[string]bool, err error) {
-	declared = map[string]bool{}
+// takeNames errors if a file declares a name that another overlay has. own are the names of its own overlay.
+func takeNames(f overlayFile, own map[string]bool, taken map[string]overlayFile) error {
+	names := map[string]bool{}
+	declare(f.shown, f.data, names)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if !strings.HasPrefix(name, "_") && !strings.HasPrefix(name, "#") {
+			continue // it is a field of the contract
+		}
+		if by, ok := taken[name]; ok && !own[name] {
+			return &OverlayError{File: f.shown, Line: 1, Err: fmt.Errorf("%s is declared by the overlay of %s, too; give it another name, or use let", name, by.shown)}
+		}
+		own[name], taken[name] = true, f
+	}
+	return nil
+}
+
+// declarations returns the names that the files of a folder and of its parent folders declare at the root.
+func (c *collector) declarations(dir string) (map[string]bool, error) {
+	declared := map[string]bool{}
 	for at := dir; ; at = path.Dir(at) {
 		found, err := c.readFolder(at)
 		if err != nil {
-			return "", nil, err
+			return nil, err
 		}
 		for _, f := range found {
-			if c.files[f.name] == nil {
-				continue
-			}
-			name = cmp.Or(name, f.parsed.PackageName())
-			whole, _ := parser.ParseFile(f.name, f.data) // the compiler says what is wrong with it
-			if whole == nil || f.parsed.PackageName() != name {
-				continue
-			}
-			for _, d := range whole.Decls {
-				if field, ok := d.(*ast.Field); ok {
-					text, _, _ := ast.LabelName(field.Label)
-					declared[text] = true
-				}
+			if c.files[f.name] != nil {
+				declare(f.name, f.data, declared)
 			}
 		}
 		if at == "." {
-			return name, declared, nil
+			return declared, nil
 		}
 	}
 }
 
-// checkOverlay returns where the name of the package is in a file of an overlay. It errors with an OverlayError
-// if the file does more than to constrain what packages have: whatever else it adds, each package
-// would have, or it would change what the package's author has called something.
-func checkOverlay(f overlayFile, declared map[string]bool) (from, to int, err error) {
+// declare adds the names that a file declares at its root. The compiler says what is wrong with the file.
+func declare(name string, data []byte, declared map[string]bool) {
+	whole, _ := parser.ParseFile(name, data)
+	if whole == nil {
+		return
+	}
+	for _, d := range whole.Decls {
+		if field, ok := d.(*ast.Field); ok {
+			text, _, _ := ast.LabelName(field.Label)
+			declared[text] = true
+		}
+	}
+}
+
+// checkOverlay errors with an OverlayError if a file of an overlay does more than to constrain objects that packages
+// have: whatever else it adds, each package would have, or it would change what the package's author has called
+// something.
+func checkOverlay(f overlayFile, declared map[string]bool) error {
 	wrong := func(at ast.Node, format string, args ...any) error {
 		return &OverlayError{File: f.shown, Line: at.Pos().Line(), Err: fmt.Errorf(format, args...)}
 	}
-	from, to = packageClause(f)
-	if from == to {
-		return 0, 0, &OverlayError{File: f.shown, Line: 1, Err: errors.New("the file needs a package clause, such as package overlay")}
-	}
 	whole, err := parser.ParseFile(f.shown, f.data)
 	if err != nil {
-		return from, to, nil // the compiler says what is wrong with it
+		return nil // the compiler says what is wrong with it
+	}
+	if whole.PackageName() == "" {
+		return &OverlayError{File: f.shown, Line: 1, Err: errors.New("the file needs a package clause, such as package overlay")}
 	}
 	for spec := range whole.ImportSpecs() {
 		imported, _ := strconv.Unquote(spec.Path.Value)
 		if domain, _, _ := strings.Cut(imported, "/"); strings.Contains(domain, ".") && !strings.HasPrefix(imported, contractPrefix) {
-			return 0, 0, wrong(spec, "not each package has %s: only packages of CUE and of %s can be imported", imported, strings.TrimSuffix(contractPrefix, "/"))
+			return wrong(spec, "not each package has %s: only packages of CUE and of %s can be imported", imported, strings.TrimSuffix(contractPrefix, "/"))
 		}
 	}
 	for _, d := range whole.Decls {
 		switch d := d.(type) {
-		case *ast.Package, *ast.ImportDecl, *ast.CommentGroup, *ast.LetClause, *ast.Attribute:
+		case *ast.Package, *ast.ImportDecl, *ast.CommentGroup, *ast.LetClause:
+		case *ast.Attribute:
+			return wrong(d, "an attribute of a file may exclude it, and then nobody would demand what it says")
 		case *ast.Field:
 			if err := checkRoot(d, declared, wrong); err != nil {
-				return 0, 0, err
+				return err
 			}
 		default:
-			return 0, 0, wrong(d, "only components, hooks?, let clauses, and hidden fields and definitions of its own may be at the root")
+			return wrong(d, "only components, hooks?, let clauses, and hidden fields and definitions of its own may be at the root")
 		}
 	}
-	return from, to, nil
-}
-
-// packageClause returns where a file has the name of its package; from and to are the same if it has none.
-func packageClause(f overlayFile) (from, to int) {
-	clause, err := parser.ParseFile(f.shown, f.data, parser.PackageClauseOnly)
-	if err != nil {
-		return 0, 0
-	}
-	for _, d := range clause.Decls {
-		if p, ok := d.(*ast.Package); ok {
-			return p.Name.Pos().Offset(), p.Name.Pos().Offset() + len(p.Name.Name)
-		}
-	}
-	return 0, 0
+	return nil
 }
 
 // checkRoot errors if an overlay must not have a field at its root.
@@ -338,10 +357,11 @@ func checkObjects(value ast.Expr, of level, wrong func(ast.Node, string, ...any)
 		if err != nil {
 			return wrong(f, "a pattern here would constrain every field of %s", of)
 		}
-		if name == "objects" {
-			if err := checkExisting(f.Value, wrong, object); err != nil {
-				return err
-			}
+		if name != "objects" {
+			return wrong(f, "%s belongs to the package: an overlay constrains the objects of %s", name, of)
+		}
+		if err := checkExisting(f.Value, wrong, object); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -59,11 +59,11 @@ func TestAnOverlayIsPartOfEachPackage(t *testing.T) {
 	}
 	both := read(one, two)
 	var shown []string
-	for name, text := range both.Texts() {
-		if !strings.HasPrefix(text, "package shop") && !strings.Contains(text, "\npackage shop\n") {
-			t.Errorf("%s is of another package:\n%s", name, text)
-		}
+	for name := range both.Texts() {
 		shown = append(shown, strings.TrimPrefix(both.Display(name), dir+"/"))
+		if source.IsOverlay(name) == strings.HasSuffix(name, "shop.cue") {
+			t.Errorf("%s: is it of an overlay: %v", name, source.IsOverlay(name))
+		}
 	}
 	slices.Sort(shown)
 	if diff := cmp.Diff([]string{"one/labels.cue", "shop.cue", "two/labels.cue"}, shown); diff != "" {
@@ -154,11 +154,14 @@ func TestAnOverlayConstrainsWhatPackagesHaveAndAddsNothing(t *testing.T) {
 		"each object":          {"it is what overlays are for", `components: [string]: objects: [string]: metadata: labels: a: "b"`, "", 0},
 		"one object, if there": {"a question mark adds nothing", `components: web?: objects: {deployment?: spec: replicas: <3}`, "", 0},
 		"with an alias":        {"the name of a component is of use", `components: [C=string]: objects: [string]: metadata: labels: c: C`, "", 0},
-		"with a pattern":       {"so are some components", `components: {[=~"^web"]: policy: {}, // more` + "\n}", "", 0},
-		"of its own":           {"names of one's own harm nobody", "import \"strings\"\n\nlet L = strings.ToLower(\"A\")\n_team: L\n#Team: string\ncr: _\n@extern(none)", "", 0},
-		"hooks":                {"what they make are objects, too", `hooks?: {beforeDelete?: [string]: objects: [string]: metadata: labels: a: "b", [string]: [N=string]: timeout: "1m"}`, "", 0},
+		"with a pattern":       {"so are some components", `components: {[=~"^web"]: objects: {}, // more` + "\n}", "", 0},
+		"of its own":           {"names of one's own harm nobody", "import \"strings\"\n\nlet L = strings.ToLower(\"A\")\n_team: L\n#Team: string\ncr: _", "", 0},
+		"hooks":                {"what they make are objects, too", `hooks?: {beforeDelete?: [string]: objects: [string]: metadata: labels: a: "b", [string]: [N=string]: objects: [string]: metadata: annotations: n: N}`, "", 0},
 		"broken":               {"the compiler says where", "components: [string]: {", "", 0},
 
+		"a condition of all":     {"it would delete what they have", `components: [string]: when: false`, "when belongs to the package", 3},
+		"a policy":               {"it would take objects of others over", `components: [string]: policy: [string]: adopt: true`, "policy belongs to the package", 3},
+		"a file that may be out": {"nobody would demand what it says", `@if(prod)`, "an attribute of a file may exclude it", 3},
 		"a foreign import":       {"not each package has it", "import \"example.com/x\"\n\nlet X = x.y", "not each package has example.com/x", 3},
 		"all hooks":              {"each package would have some", `hooks: [string]: [string]: {}`, "write hooks?", 3},
 		"a phase":                {"each package with hooks would have it", `hooks?: beforeDelete: [string]: {}`, "would add a phase", 3},
@@ -209,6 +212,30 @@ func TestAnOverlayConstrainsWhatPackagesHaveAndAddsNothing(t *testing.T) {
 				t.Errorf("%s: %v, want %q in line %d", row.reason, err, row.says, row.line)
 			}
 		})
+	}
+}
+
+func TestOverlaysDoNotShareNames(t *testing.T) {
+	t.Parallel()
+	of := func(name string, files map[string]string) source.Overlay {
+		t.Helper()
+		o, err := source.NewOverlay(name, files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	s, err := source.Files("shop", "", map[string]string{"shop.cue": "package shop\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := of("one", map[string]string{"a.cue": "package o\n\n_team: \"a\"\ncr: _\n", "b.cue": "package o\n\n_team: string\n"})
+	two := of("two", map[string]string{"a.cue": "package o\n\ncr: _\n_team: \"b\"\n"})
+	if _, err := s.WithOverlays([]source.Overlay{one, one}); err != nil {
+		t.Errorf("files of one overlay share names, and it may come twice: %v", err)
+	}
+	if _, err := s.WithOverlays([]source.Overlay{one, two}); err == nil || !strings.Contains(err.Error(), "_team is declared by the overlay of one/b.cue, too") {
+		t.Errorf("two overlays share a name: %v", err)
 	}
 }
 
