@@ -61,7 +61,7 @@ func (c *converting) ConvertContext(_ context.Context, of program.Conversion) (m
 	case "busy":
 		return nil, &program.UnavailableError{Err: errors.New("there is no worker")}
 	}
-	return c.Convert(of.Spec, of.From, of.To)
+	return c.ConvertResource(of)
 }
 
 // conversions returns the handler of a package, and the package.
