@@ -141,13 +141,17 @@ func (c *Conversions) convertAll(ctx context.Context, r *apiextensionsv1.Convers
 	if err != nil {
 		return nil, &unconvertedError{name: "(all)", err: errors.New("the desired version is not a group and a version")}
 	}
-	end, err := c.shares.take(ctx, namespaceOf(r.Objects), size)
+	turn, err := c.shares.takeTurn(ctx, namespaceOf(r.Objects), size)
 	if err != nil {
 		return nil, err
 	}
-	defer end()
+	defer c.shares.leave(turn)
 	out = make([]runtime.RawExtension, len(r.Objects))
 	for i, raw := range r.Objects {
+		// A list of thousands takes many seconds, which nobody else has to wait for.
+		if err := c.shares.pass(ctx, turn); err != nil {
+			return nil, err
+		}
 		resource := &unstructured.Unstructured{}
 		if err := resource.UnmarshalJSON(raw.Raw); err != nil {
 			return nil, &unconvertedError{name: fmt.Sprintf("number %d", i), err: errors.New("it is not JSON of a resource")}

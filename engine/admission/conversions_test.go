@@ -236,3 +236,57 @@ func FuzzConversion(f *testing.F) {
 		}
 	})
 }
+
+// A blocking package lets each conversion wait until the test lets it go on.
+type blocking struct {
+	*program.Program
+
+	began chan string
+	next  chan struct{}
+}
+
+// ConvertContext implements admission.Converter.
+func (b *blocking) ConvertContext(ctx context.Context, of program.Conversion) (map[string]any, error) {
+	b.began <- of.Name
+	select {
+	case <-b.next:
+		return b.ConvertResource(of)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func TestAReviewOfManyLetsOthersThrough(t *testing.T) {
+	t.Parallel()
+	p := &blocking{inline.Program(t, old), make(chan string), make(chan struct{})}
+	h := admission.NewConversions(func(schema.GroupKind) admission.Converter { return p }, 1, logr.Discard())
+	var many []string
+	for range 200 {
+		many = append(many, aShop("v1beta1", "many", `{}`))
+	}
+	answered := make(chan int, 2)
+	ask := func(objects ...string) {
+		answered <- post(t, h, nil, conversion("shop.example/v1", objects...)).Code
+	}
+	go ask(many...)
+	<-p.began // the first one has the only slot
+	go ask(strings.Replace(aShop("v1beta1", "other", `{}`), "town", "village", 1))
+	before := 1
+	for done := 0; done < 201; done++ {
+		p.next <- struct{}{}
+		if done == 200 {
+			break
+		}
+		if <-p.began == "other" {
+			before = done + 1
+		}
+	}
+	for range 2 {
+		if code := <-answered; code != http.StatusOK {
+			t.Errorf("a review got %d", code)
+		}
+	}
+	if before >= 200 {
+		t.Errorf("the other review waited for all %d", before)
+	}
+}
