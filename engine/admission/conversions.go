@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/semaphore"
@@ -121,9 +122,21 @@ type unconvertedError struct {
 	err  error
 }
 
-// Error names the resource.
+// Error names the resource, as far as it is known.
 func (e *unconvertedError) Error() string {
-	return fmt.Sprintf("%s %s of version %s: %v", e.kind.Kind, e.name, e.kind.Version, e.err)
+	var words []string
+	for _, w := range []string{e.kind.Kind, e.name} {
+		if w != "" {
+			words = append(words, w)
+		}
+	}
+	if e.kind.Version != "" {
+		words = append(words, "of version "+e.kind.Version)
+	}
+	if len(words) == 0 {
+		return e.err.Error()
+	}
+	return fmt.Sprintf("%s: %v", strings.Join(words, " "), e.err)
 }
 
 // Unwrap returns the cause.
@@ -139,7 +152,7 @@ func (c *Conversions) convertAll(ctx context.Context, r *apiextensionsv1.Convers
 	}()
 	wanted, err := schema.ParseGroupVersion(r.DesiredAPIVersion)
 	if err != nil {
-		return nil, &unconvertedError{name: "(all)", err: errors.New("the desired version is not a group and a version")}
+		return nil, &unconvertedError{err: errors.New("the desired version is not a group and a version")}
 	}
 	turn, err := c.shares.takeTurn(ctx, namespaceOf(r.Objects), size)
 	if err != nil {

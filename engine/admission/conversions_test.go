@@ -237,6 +237,24 @@ func FuzzConversion(f *testing.F) {
 	})
 }
 
+func TestAFailedConversionSaysOnlyWhatItKnows(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason, to, object, want string
+	}{
+		"NoKind":  {"a review that asks for no version names no resource", "a/b/c", aShop("v1beta1", "a", `{}`), "the desired version is not a group and a version"},
+		"NotJSON": {"what is no resource has a number alone", "shop.example/v1", `7`, "number 0: it is not JSON of a resource"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, _ := conversions(t)
+			if diff := cmp.Diff(tc.want, answerOf(t, h, conversion(tc.to, tc.object)).Result.Message); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // A blocking package lets each conversion wait until the test lets it go on.
 type blocking struct {
 	*program.Program
