@@ -290,7 +290,7 @@ func TestAReviewOfManyLetsOthersThrough(t *testing.T) {
 	<-p.began // the first one has the only slot
 	go ask(strings.Replace(aShop("v1beta1", "other", `{}`), "town", "village", 1))
 	before := 1
-	for done := 0; done < 201; done++ {
+	for done := range 201 {
 		p.next <- struct{}{}
 		if done == 200 {
 			break

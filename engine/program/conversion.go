@@ -257,9 +257,26 @@ func (m Meta) conversionFaults(static cue.Value, index *syntax.Index) fault.Faul
 			if problem, hint := m.neighbourProblem(v); problem != "" {
 				add(problem, hint, append(at, v.Neighbour)...)
 			}
+			out = append(out, conversionReferenceFaults(index, append(at, v.Neighbour))...)
 		}
 		if !v.Storage && lookup(static, "versions", v.Name, "status").Exists() {
 			add("the status is not converted, so all versions have the same", "leave it out here", "versions", v.Name, "status")
+		}
+	}
+	return out
+}
+
+// conversionReferenceFaults returns the references of a conversion to what no conversion is given. It would have the
+// defaults of that for each resource.
+func conversionReferenceFaults(index *syntax.Index, at []string) fault.Faults {
+	var out fault.Faults
+	for _, way := range []string{wayTo, wayFrom} {
+		path := append(slices.Clone(at), way, "spec")
+		for _, r := range index.PathRestsOn(path...) {
+			out = append(out, fault.Fault{
+				Position: r.Position, Path: strings.Join(path, "."),
+				Message: "a conversion is given nothing but a spec, and this refers to " + r.String(), Hint: "use given",
+			})
 		}
 	}
 	return out
