@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/semaphore"
@@ -40,7 +41,7 @@ const (
 type Converter interface {
 	// Digest is that of the files of the package.
 	Digest() string
-	// ConvertContext returns what Program.Convert returns. It ends before the context does.
+	// ConvertContext returns what Program.ConvertResource returns. It ends before the context does.
 	ConvertContext(ctx context.Context, c program.Conversion) (map[string]any, error)
 }
 
@@ -121,9 +122,21 @@ type unconvertedError struct {
 	err  error
 }
 
-// Error names the resource.
+// Error names the resource, as far as it is known.
 func (e *unconvertedError) Error() string {
-	return fmt.Sprintf("%s %s of version %s: %v", e.kind.Kind, e.name, e.kind.Version, e.err)
+	var words []string
+	for _, w := range []string{e.kind.Kind, e.name} {
+		if w != "" {
+			words = append(words, w)
+		}
+	}
+	if e.kind.Version != "" {
+		words = append(words, "of version "+e.kind.Version)
+	}
+	if len(words) == 0 {
+		return e.err.Error()
+	}
+	return fmt.Sprintf("%s: %v", strings.Join(words, " "), e.err)
 }
 
 // Unwrap returns the cause.
@@ -139,15 +152,19 @@ func (c *Conversions) convertAll(ctx context.Context, r *apiextensionsv1.Convers
 	}()
 	wanted, err := schema.ParseGroupVersion(r.DesiredAPIVersion)
 	if err != nil {
-		return nil, &unconvertedError{name: "(all)", err: errors.New("the desired version is not a group and a version")}
+		return nil, &unconvertedError{err: errors.New("the desired version is not a group and a version")}
 	}
-	end, err := c.shares.take(ctx, namespaceOf(r.Objects), size)
+	turn, err := c.shares.takeTurn(ctx, namespaceOf(r.Objects), size)
 	if err != nil {
 		return nil, err
 	}
-	defer end()
+	defer c.shares.leave(turn)
 	out = make([]runtime.RawExtension, len(r.Objects))
 	for i, raw := range r.Objects {
+		// A list of thousands takes many seconds, which nobody else has to wait for.
+		if err := c.shares.pass(ctx, turn); err != nil {
+			return nil, err
+		}
 		resource := &unstructured.Unstructured{}
 		if err := resource.UnmarshalJSON(raw.Raw); err != nil {
 			return nil, &unconvertedError{name: fmt.Sprintf("number %d", i), err: errors.New("it is not JSON of a resource")}

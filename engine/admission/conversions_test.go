@@ -61,7 +61,7 @@ func (c *converting) ConvertContext(_ context.Context, of program.Conversion) (m
 	case "busy":
 		return nil, &program.UnavailableError{Err: errors.New("there is no worker")}
 	}
-	return c.Convert(of.Spec, of.From, of.To)
+	return c.ConvertResource(of)
 }
 
 // conversions returns the handler of a package, and the package.
@@ -235,4 +235,76 @@ func FuzzConversion(f *testing.F) {
 			t.Errorf("a failure says nothing: %s", got.Body)
 		}
 	})
+}
+
+func TestAFailedConversionSaysOnlyWhatItKnows(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason, to, object, want string
+	}{
+		"NoKind":  {"a review that asks for no version names no resource", "a/b/c", aShop("v1beta1", "a", `{}`), "the desired version is not a group and a version"},
+		"NotJSON": {"what is no resource has a number alone", "shop.example/v1", `7`, "number 0: it is not JSON of a resource"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, _ := conversions(t)
+			if diff := cmp.Diff(tc.want, answerOf(t, h, conversion(tc.to, tc.object)).Result.Message); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// A blocking package lets each conversion wait until the test lets it go on.
+type blocking struct {
+	*program.Program
+
+	began chan string
+	next  chan struct{}
+}
+
+// ConvertContext implements admission.Converter.
+func (b *blocking) ConvertContext(ctx context.Context, of program.Conversion) (map[string]any, error) {
+	b.began <- of.Name
+	select {
+	case <-b.next:
+		return b.ConvertResource(of)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func TestAReviewOfManyLetsOthersThrough(t *testing.T) {
+	t.Parallel()
+	p := &blocking{inline.Program(t, old), make(chan string), make(chan struct{})}
+	h := admission.NewConversions(func(schema.GroupKind) admission.Converter { return p }, 1, logr.Discard())
+	var many []string
+	for range 200 {
+		many = append(many, aShop("v1beta1", "many", `{}`))
+	}
+	answered := make(chan int, 2)
+	ask := func(objects ...string) {
+		answered <- post(t, h, nil, conversion("shop.example/v1", objects...)).Code
+	}
+	go ask(many...)
+	<-p.began // the first one has the only slot
+	go ask(strings.Replace(aShop("v1beta1", "other", `{}`), "town", "village", 1))
+	before := 1
+	for done := range 201 {
+		p.next <- struct{}{}
+		if done == 200 {
+			break
+		}
+		if <-p.began == "other" {
+			before = done + 1
+		}
+	}
+	for range 2 {
+		if code := <-answered; code != http.StatusOK {
+			t.Errorf("a review got %d", code)
+		}
+	}
+	if before >= 200 {
+		t.Errorf("the other review waited for all %d", before)
+	}
 }

@@ -55,17 +55,51 @@ func newShares(slots int) *shares {
 // take waits for the turn of a request of so many bytes, and returns what ends it. It errors with errTooMany, or
 // with the error of the context.
 func (s *shares) take(ctx context.Context, tenant string, size int64) (end func(), err error) {
+	own, err := s.takeTurn(ctx, tenant, size)
+	if err != nil {
+		return nil, err
+	}
+	return func() { s.leave(own) }, nil
+}
+
+// takeTurn returns what take does, as a turn that may be passed on, and that leave ends.
+func (s *shares) takeTurn(ctx context.Context, tenant string, size int64) (*turn, error) {
 	own := &turn{tenant: tenant, size: size, ready: make(chan struct{})}
 	if !s.enter(own) {
 		return nil, errTooMany
 	}
 	select {
 	case <-own.ready:
-		return func() { s.leave(own) }, nil
+		return own, nil
 	case <-ctx.Done():
 		s.leave(own)
 		return nil, ctx.Err()
 	}
+}
+
+// pass lets those who wait have the slot of a turn, and waits for the next one. The request stays admitted meanwhile:
+// it is never refused for being one too many. It errors with the error of the context; leave ends the turn then, too.
+func (s *shares) pass(ctx context.Context, own *turn) error {
+	select {
+	case <-s.requeue(own):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// requeue lets a turn wait again, and returns what is closed when it has come.
+func (s *shares) requeue(own *turn) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) == 0 {
+		return own.ready
+	}
+	s.release(own)
+	own.ready = make(chan struct{})
+	s.waiting = append(s.waiting, own)
+	s.assign()
+	return own.ready
 }
 
 // enter lets a request wait, and reports whether it may.
@@ -101,11 +135,16 @@ func (s *shares) leave(own *turn) {
 		s.waiting = slices.Delete(s.waiting, at, at+1)
 		return
 	}
+	s.release(own)
+	s.assign()
+}
+
+// release frees the slot of a turn.
+func (s *shares) release(own *turn) {
 	s.busy--
 	if s.running[own.tenant]--; s.running[own.tenant] == 0 {
 		delete(s.running, own.tenant)
 	}
-	s.assign()
 }
 
 // assign gives the free slots to those who wait.

@@ -51,7 +51,7 @@ func (b inProcess) Review(_ context.Context, s program.Session) (program.Review,
 
 // Convert implements Backend.
 func (b inProcess) Convert(_ context.Context, c program.Conversion) (map[string]any, error) {
-	return b.Program.Convert(c.Spec, c.From, c.To)
+	return b.Program.ConvertResource(c)
 }
 
 // Compile implements Backend.

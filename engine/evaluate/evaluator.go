@@ -141,7 +141,7 @@ func (e *Evaluator) ReviewContext(ctx context.Context, s program.Session) (progr
 	return e.options.Backend.Review(ctx, s)
 }
 
-// ConvertContext returns what Program.Convert returns.
+// ConvertContext returns what Program.ConvertResource returns.
 func (e *Evaluator) ConvertContext(ctx context.Context, c program.Conversion) (map[string]any, error) {
 	return e.options.Backend.Convert(ctx, c)
 }

@@ -64,7 +64,7 @@ func (p *Program) Convert(spec any, from, to string) (out map[string]any, err er
 	if spec == nil {
 		spec = map[string]any{} // the defaults of the schema apply
 	}
-	if err := p.CheckSpec(spec); err != nil {
+	if err := p.checkSpec(spec); err != nil {
 		return nil, err
 	}
 	var is bool
@@ -76,15 +76,23 @@ func (p *Program) Convert(spec any, from, to string) (out map[string]any, err er
 		if out, err = p.step(out, s); err != nil {
 			return nil, withoutTextsOf(err, given)
 		}
-		if err := p.CheckSpec(out); err != nil {
+		if err := p.checkSpec(out); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// CheckSpec errors with a LimitError if a spec exceeds a limit of the package.
+// CheckSpec errors with a LimitError, as ConvertResource does, if a spec exceeds a limit of the package.
 func (p *Program) CheckSpec(spec any) error {
+	if err := p.checkSpec(spec); err != nil {
+		return p.withoutValues(err)
+	}
+	return nil
+}
+
+// checkSpec errors with a LimitError, which names what is large, if a spec exceeds a limit of the package.
+func (p *Program) checkSpec(spec any) error {
 	return p.limits.check(map[string]any{"cr": map[string]any{"spec": spec}})
 }
 
@@ -249,9 +257,26 @@ func (m Meta) conversionFaults(static cue.Value, index *syntax.Index) fault.Faul
 			if problem, hint := m.neighbourProblem(v); problem != "" {
 				add(problem, hint, append(at, v.Neighbour)...)
 			}
+			out = append(out, conversionReferenceFaults(index, append(at, v.Neighbour))...)
 		}
 		if !v.Storage && lookup(static, "versions", v.Name, "status").Exists() {
 			add("the status is not converted, so all versions have the same", "leave it out here", "versions", v.Name, "status")
+		}
+	}
+	return out
+}
+
+// conversionReferenceFaults returns the references of a conversion to what no conversion is given. It would have the
+// defaults of that for each resource.
+func conversionReferenceFaults(index *syntax.Index, at []string) fault.Faults {
+	var out fault.Faults
+	for _, way := range []string{wayTo, wayFrom} {
+		path := append(slices.Clone(at), way, "spec")
+		for _, r := range index.PathRestsOn(path...) {
+			out = append(out, fault.Fault{
+				Position: r.Position, Path: strings.Join(path, "."),
+				Message: "a conversion is given nothing but a spec, and this refers to " + r.String(), Hint: "use given",
+			})
 		}
 	}
 	return out

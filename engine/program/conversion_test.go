@@ -139,6 +139,10 @@ func TestVersionsThatCannotBeConvertedAreFaults(t *testing.T) {
 		"Storage":    {"the storage version is where all others lead", `versions: {v1: {storage: true, convert: v2: ` + both + `}, v2: {spec: #Spec, convert: v1: ` + both + `}}`, "versions.v1.convert: the storage version is converted by the other versions"},
 		"Unserved":   {"the operator reads the storage version", `versions: {v1: {storage: true, served: false}, v2: {spec: #Spec, convert: v1: ` + both + `}}`, "versions.v1.served: the storage version is not served"},
 		"Status":     {"the status has one shape", `versions: {v1: storage: true, v2: {spec: #Spec, status: {a: 1}, convert: v1: ` + both + `}}`, "versions.v2.status: the status is not converted"},
+		"CR":         {"a conversion has no resource but what it is given", `versions: {v1: storage: true, v2: {spec: #Spec, convert: v1: {to: {given: #Spec, spec: cr.spec}, from: {given: #Spec, spec: given}}}}`, "shop/shop.cue:13: versions.v2.convert.v1.to.spec: a conversion is given nothing but a spec, and this refers to cr.spec"},
+		"Live":       {"nor any object", `versions: {v1: storage: true, v2: {spec: #Spec, convert: v1: {to: {given: #Spec, spec: given}, from: {given: #Spec, spec: {if live.web.deployment.spec.replicas > 1 {}}}}}}`, "versions.v2.convert.v1.from.spec: a conversion is given nothing but a spec, and this refers to live.web"},
+		"Config": {"nor a config", `versions: {v1: storage: true, v2: {spec: #Spec, convert: v1: {to: {given: #Spec, spec: given}, from: {given: #Spec, spec: {if config.big {}}}}}}
+config: big: bool | *false`, "refers to config"},
 		"Misspelled": {"the contract is closed", `versions: {v1: storage: true, v2: {spec: #Spec, convert: v1: ` + strings.Replace(both, "from:", "form:", 1) + `}}`, "versions.v2.convert.v1.form"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -136,7 +136,7 @@ func (p *Package) Review(ctx context.Context, s program.Session) (program.Review
 	return out.Review, out.Failure.err()
 }
 
-// Convert returns what Program.Convert returns. It errors as Review does.
+// Convert returns what Program.ConvertResource returns. It errors as Review does.
 func (p *Package) Convert(ctx context.Context, c program.Conversion) (map[string]any, error) {
 	if err := p.program.CheckSpec(c.Spec); err != nil {
 		return nil, err

@@ -120,7 +120,7 @@ func (s *server) do(r received) (out response) {
 		return response{Review: review, Failure: failureOf(err)}
 	}
 	if c := r.Convert; c != nil {
-		spec, err := p.program.Convert(c.Spec, c.From, c.To)
+		spec, err := p.program.ConvertResource(*c)
 		return response{Converted: spec, Failure: failureOf(err)}
 	}
 	rollout, err := p.program.Evaluate(r.Session)

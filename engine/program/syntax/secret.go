@@ -7,6 +7,8 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
 	"cuelang.org/go/cue/token"
+
+	"operetta.dev/engine/fault"
 )
 
 // SecretKind is the kind of a Secret.
@@ -276,6 +278,23 @@ func (x *Index) referencesIn(members []Member) []Reference {
 	out := make([]Reference, len(r.found))
 	for i, f := range r.found {
 		out[i] = f.Reference
+	}
+	return out
+}
+
+// PathRestsOn returns the references on which the value at a path rests, and those to the config that it writes.
+func (x *Index) PathRestsOn(path ...string) []Reference {
+	members := x.at(path)
+	out := x.referencesIn(members)
+	for _, m := range members {
+		if m.value == nil {
+			continue
+		}
+		for _, id := range identsIn(m.value) {
+			if fieldName(id) == "config" && atRoot(id) {
+				out = append(out, Reference{Path: []string{"config"}, Position: fault.At(id.Pos())})
+			}
+		}
 	}
 	return out
 }
