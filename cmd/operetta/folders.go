@@ -82,9 +82,10 @@ func (f *folders) follow(ctx context.Context, patterns []string) error {
 		case <-time.After(pause):
 		}
 		began := time.Now()
-		present := f.endMissing(patterns, missing)
-		for _, dir := range present {
-			if err := f.serve(ctx, <-f.loadAll(ctx, []string{dir})); err != nil {
+		found := f.endMissing(patterns, missing)
+		loads := f.loadAll(ctx, found) // one that takes long delays no other
+		for range found {
+			if err := f.serve(ctx, <-loads); err != nil {
 				return err
 			}
 		}

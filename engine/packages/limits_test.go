@@ -179,16 +179,7 @@ func TestAContentIsHeldBackByWhatItWouldDelete(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			for i, turn := range row.turns {
-				turn.do(s)
-				_ = s.step("p") // an error is in the status, and tried again
-				if got := s.ready("p"); got != turn.ready {
-					t.Errorf("%s: turn %d: Ready is %s, want %s: %v", row.reason, i, got, turn.ready, s.get("p").Object["status"])
-				}
-				if diff := cmp.Diff(turn.calls, s.take()); diff != "" {
-					t.Errorf("%s: turn %d (-want +got):\n%s", row.reason, i, diff)
-				}
-			}
+			s.play(row.reason, row.turns)
 		})
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -264,15 +263,6 @@ func (s *site) Get(_ context.Context, _ string, ref ConfigMapReference) (*unstru
 func (s *site) Forget(string)                                    {}
 func (s *site) Record(*unstructured.Unstructured, rollout.Event) {}
 
-// A turn is what happens to the Package p, and what comes of it.
-type turn struct {
-	do    func(s *site)
-	ready string
-	calls []string
-}
-
-const sayswhy = "; the status of Package p says why"
-
 func TestWhatAPackageGoesThrough(t *testing.T) {
 	t.Parallel()
 	wrong := map[string]any{"source": map[string]any{"inline": map[string]any{"main.cue": "package p\nx: 1\nx: 2\n"}}}
@@ -361,16 +351,7 @@ func TestWhatAPackageGoesThrough(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			for i, turn := range row.turns {
-				turn.do(s)
-				_ = s.step("p") // an error is in the status, and tried again
-				if got := s.ready("p"); got != turn.ready {
-					t.Errorf("%s: turn %d: Ready is %s, want %s: %v", row.reason, i, got, turn.ready, s.get("p").Object["status"])
-				}
-				if diff := cmp.Diff(turn.calls, s.take()); diff != "" {
-					t.Errorf("%s: turn %d (-want +got):\n%s", row.reason, i, diff)
-				}
-			}
+			s.play(row.reason, row.turns)
 		})
 	}
 }
