@@ -209,7 +209,7 @@ func (r rights) warn(w io.Writer) {
 	for _, p := range r.packages {
 		for _, use := range p.Kinds {
 			if !r.plurals.Known(use.GroupKind) {
-				printLinef(w, "%s: warning: the plural name of the kind %s is a guess (give its CustomResourceDefinition with -f)", use.Position, use.GroupKind)
+				printLinef(w, "%s: warning: the plural name of the kind %s is a guess (give its CustomResourceDefinition with -f or --crds)", use.Position, use.GroupKind)
 			}
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -15,6 +17,7 @@ import (
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/crd/conform"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/source"
 	"operetta.dev/engine/vet"
 )
 
@@ -24,7 +27,9 @@ const vetLong = `Check packages without a cluster. The checks are:
   - dependencies have no cycle, and no two objects have the same identity;
   - every predicate can be decided;
   - objects have the fields, required fields and enum values of their kind, if the package
-    gives them the type of a stable Kubernetes API, as in appsv1.#Deployment & {...};
+    gives them the type of a stable Kubernetes API, as in appsv1.#Deployment & {...}, and
+    those of custom kinds whose CRD is given with -f or --crds, or is in the folder crds of
+    the module; so do the fields that the package reads of live objects and inputs;
   - a user of the custom resource cannot choose what only its author may choose, such as
     a ServiceAccount;
   - the API server would accept the CustomResourceDefinition, including its CEL rules;
@@ -43,7 +48,7 @@ Each fault is one line: file:line, the path of the field, what is wrong, and wha
 instead. A warning points at code that is valid but probably a mistake: the content of a
 Secret is copied to a status or to an object that is no Secret, or a user decides how long
 an evaluation runs, as in list.Range over a number without a maximum. There is also a warning
-for a kind that is not built in and whose CRD is not given with -f: nobody can tell here
+for a kind that is not built in and whose CRD is not given: nobody can tell here
 whether it is namespaced. Warnings fail the command only with --strict.
 
 The default is every package in or below the current folder.`
@@ -54,6 +59,9 @@ const vetExample = `  operetta vet
 
   # For CI: fail on warnings, too, and try more resources
   operetta vet --strict --bound 500 ./cue/...
+
+  # Check the fields of custom kinds as well
+  operetta vet --crds ./definitions ./cue/webapp
 
   # How much of the schema do the resources cover?
   operetta vet --coverage ./cue/webapp
@@ -84,7 +92,9 @@ func newVet(s streams) *cobra.Command {
 	cmd.Flags().IntVar(&v.bound, "bound", check.DefaultBound, "number of resources that each package is tried with at most; 0 is none")
 	cmd.Flags().BoolVar(&v.coverage, "coverage", false, "print how much of each schema the resources cover")
 	outputFlag(cmd, &v.output, formatText, formatJSON)
-	cmd.Flags().StringArrayVarP(&v.files, "filename", "f", nil, "file with CRDs of kinds that the packages render; - is standard input")
+	cmd.Flags().StringArrayVarP(&v.files, "filename", "f", nil, "file with CRDs of kinds that the packages render or read; - is standard input")
+	cmd.Flags().StringArrayVar(&v.crds, "crds", nil, "`folder` with files of such CRDs, beside the folder crds of the packages' module (repeatable)")
+	must(cmd.MarkFlagDirname("crds"))
 	completeManifests(cmd, "filename")
 	return cmd
 }
@@ -93,8 +103,10 @@ func newVet(s streams) *cobra.Command {
 type vetOptions struct {
 	quiet, edges, strict, report, coverage bool
 	// bound is how many resources each package is tried with at most.
-	bound  int
-	files  []string
+	bound int
+	files []string
+	// crds are folders of CustomResourceDefinitions.
+	crds   []string
 	output string
 }
 
@@ -106,17 +118,55 @@ func (v vetOptions) mode() string {
 	return examineAll
 }
 
-// scopes returns the scopes of the kinds whose definitions are in the files.
-func (v vetOptions) scopes(ctx context.Context, in io.Reader) (vet.Scopes, error) {
-	out := vet.Scopes{}
-	for _, file := range v.files {
+// definitions returns the scopes and the types of the kinds whose definitions are in the files, and in the folders crds
+// of the packages' modules.
+func (v vetOptions) definitions(ctx context.Context, in io.Reader, dirs []string) (vet.Scopes, map[string]string, error) {
+	files, err := v.definitionFiles(dirs)
+	if err != nil {
+		return nil, nil, err
+	}
+	scopes, types := vet.Scopes{}, map[string]string{}
+	for _, file := range files {
 		all, err := readDocuments(ctx, file, in)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, definition := range definitionsIn(all) {
 			kind, scope, _ := cluster.DefinedBy(definition)
-			out[kind] = scope
+			scopes[kind] = scope
+			of, err := vet.CustomKinds(definition)
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s: %s: %w", shownName(file), kind, err)
+			}
+			maps.Copy(types, of)
+		}
+	}
+	return scopes, types, nil
+}
+
+// definitionFiles returns the files that may have definitions.
+func (v vetOptions) definitionFiles(dirs []string) ([]string, error) {
+	var own []string
+	for _, dir := range dirs {
+		root, _, err := source.ModuleOf(dir)
+		if err != nil {
+			return nil, err
+		}
+		at := filepath.Join(root, "crds")
+		if info, err := os.Stat(at); err == nil && info.IsDir() && !slices.Contains(own, at) {
+			own = append(own, at)
+		}
+	}
+	out := slices.Clone(v.files)
+	for _, dir := range slices.Concat(v.crds, own) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if ext := filepath.Ext(e.Name()); !e.IsDir() && (ext == ".yaml" || ext == ".yml" || ext == ".json") {
+				out = append(out, filepath.Join(dir, e.Name()))
+			}
 		}
 	}
 	return out, nil
@@ -131,10 +181,11 @@ func (v vetOptions) run(ctx context.Context, s streams, args []string) error {
 	if err != nil {
 		return err
 	}
-	scopes, err := v.scopes(ctx, s.in)
+	scopes, types, err := v.definitions(ctx, s.in, dirs)
 	if err != nil {
 		return err
 	}
+	loader.Kinds = types
 	findings, err := examineTogether(ctx, dirs, v.mode(), scopes)
 	if err != nil {
 		return err

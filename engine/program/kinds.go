@@ -23,6 +23,9 @@ type Kinds struct {
 	builder  *builder
 	context  *cue.Context
 	packages map[string]cue.Value
+	// custom are the types of custom kinds, as text, and compiled those that were asked for.
+	custom   map[string]string
+	compiled map[string]cue.Value
 	structs  map[string]typeFields
 }
 
@@ -38,6 +41,8 @@ func NewKinds(complete *source.Snapshot) *Kinds {
 		builder:  &builder{snapshot: complete, context: build.NewContext()},
 		context:  cuecontext.New(),
 		packages: map[string]cue.Value{},
+		custom:   complete.Kinds(),
+		compiled: map[string]cue.Value{},
 		structs:  map[string]typeFields{},
 	}
 }
@@ -62,8 +67,26 @@ func (k *Kinds) fields(key string, schema cue.Value) typeFields {
 	return out
 }
 
+// Custom returns the type of a custom kind, if its definition was given.
+func (k *Kinds) Custom(kind schema.GroupVersionKind) (cue.Value, bool) {
+	key := kind.GroupVersion().String() + "/" + kind.Kind
+	text, given := k.custom[key]
+	if !given {
+		return cue.Value{}, false
+	}
+	out, known := k.compiled[key]
+	if !known {
+		out = k.context.CompileString(text).LookupPath(cue.MakePath(cue.Def("#" + kind.Kind)))
+		k.compiled[key] = out
+	}
+	return out, out.Exists()
+}
+
 // Of returns the type of a kind, if there is one.
 func (k *Kinds) Of(kind schema.GroupVersionKind) (cue.Value, bool) {
+	if custom, given := k.Custom(kind); given {
+		return custom, true
+	}
 	name := "#" + kind.Kind
 	if !ast.IsValidIdent(name) { // cue.Def panics
 		return cue.Value{}, false

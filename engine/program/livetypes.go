@@ -31,7 +31,8 @@ func (p *Program) LiveFaults(kinds *Kinds) (out fault.Faults) {
 			continue
 		}
 		name := r.Path[depth+at]
-		if _, near := Nearest(name, known); !near && !is {
+		_, custom := kinds.Custom(kind)
+		if _, near := Nearest(name, known); !near && !is && !custom {
 			continue
 		}
 		path := r.Path[:depth+at+1]

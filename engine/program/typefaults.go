@@ -37,7 +37,8 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 		for name, object := range fields(lookup(v, "objects")) {
 			kind := refOf(object)
 			schema, known := kinds.Of(kind.GroupVersionKind)
-			if !known || !typed(object) {
+			_, custom := kinds.Custom(kind.GroupVersionKind)
+			if !known || !custom && !typed(object) {
 				continue
 			}
 			j := &typeJudge{

@@ -25,6 +25,8 @@ type archive struct {
 	DisplayPrefix string `json:"shown,omitempty"`
 	// Overlays are the names under which messages show the files of overlays.
 	Overlays map[string]string `json:"overlays,omitempty"`
+	// Kinds are the types of custom kinds.
+	Kinds map[string]string `json:"kinds,omitempty"`
 	// Tested is the folder whose tests are among the files, or "".
 	Tested string            `json:"tested,omitempty"`
 	Files  map[string]string `json:"files"`
@@ -38,7 +40,7 @@ const maxArchive = 6*maxTotalSize + 1<<20
 
 // archiveOf returns the archive of a snapshot of a folder.
 func archiveOf(folder string, s *Snapshot) archive {
-	a := archive{Format: archiveFormat, Folder: folder, Name: s.name, Dir: s.dir, Digest: s.digest, DisplayPrefix: s.prefix, Overlays: s.shown, Tested: s.tested, Files: map[string]string{}}
+	a := archive{Format: archiveFormat, Folder: folder, Name: s.name, Dir: s.dir, Digest: s.digest, DisplayPrefix: s.prefix, Overlays: s.shown, Kinds: s.kinds, Tested: s.tested, Files: map[string]string{}}
 	for name, f := range s.authored {
 		a.Files[name] = string(f.Data)
 	}
@@ -70,7 +72,7 @@ func (a archive) snapshot() (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.name, s.shown = a.Name, a.Overlays
+	s.name, s.shown, s.kinds = a.Name, a.Overlays, a.Kinds
 	if s.digest != a.Digest || len(s.authored) != len(files) {
 		return nil, fmt.Errorf("its files have the digest %s, not %s", s.digest, a.Digest)
 	}

@@ -25,6 +25,9 @@ type Loader struct {
 	Modules Modules
 	// Overlays are folders of CUE files that are unified with each package that is read from a folder.
 	Overlays []string
+	// Kinds are the types of custom kinds as CUE, by "GROUP/VERSION/KIND": the complete Kubernetes types do not have them.
+	// They make no other version of a package.
+	Kinds map[string]string
 }
 
 // Folder is the function Folder.
@@ -107,6 +110,7 @@ func (l Loader) snapshot(fsys fs.FS, dir, tested string, overlays []Overlay) (*S
 		display:  func(name string) string { return name },
 		shown:    shown,
 		tested:   tested,
+		kinds:    l.Kinds,
 		files:    all,
 		authored: c.files,
 	}, nil

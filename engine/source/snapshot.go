@@ -30,6 +30,8 @@ type Snapshot struct {
 	shown map[string]string
 	// prefix is the prefix with which messages show the names of files.
 	prefix string
+	// kinds are the types of custom kinds; see Loader.Kinds.
+	kinds map[string]string
 	// tested is the folder whose tests belong to the snapshot, or "".
 	tested string
 	// authored are the author's files; files also contains the engine's schemas.
@@ -88,6 +90,9 @@ func (s *Snapshot) Complete() (*Snapshot, error) {
 	out.files = files
 	return &out, nil
 }
+
+// Kinds returns the types of custom kinds that the Loader was given. The caller must not change them.
+func (s *Snapshot) Kinds() map[string]string { return s.kinds }
 
 // WithoutTests returns the snapshot of the same files that has no tests.
 func (s *Snapshot) WithoutTests() *Snapshot {

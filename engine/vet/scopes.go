@@ -61,7 +61,7 @@ func scopes(v *view) fault.Faults {
 			out = append(out, fault.Fault{
 				Position: o.Position, Path: o.path(),
 				Message: fmt.Sprintf("it is not known whether the kind %s is namespaced", kind),
-				Hint:    "give its CustomResourceDefinition with -f",
+				Hint:    "give its CustomResourceDefinition with -f or --crds",
 			})
 		}
 	}

@@ -27,6 +27,8 @@ var Played = []string{
 	"operetta explain webapp/nginx-app",
 	"operetta plan ./cue/webapp",
 	"operetta plan ./cue/webapp -f cr.yaml",
+	"operetta vet --crds ./definitions ./cue/webapp",
+	"operetta vet ./shop --crds ./definitions",
 	"operetta dump ./cue/webapp -o webapp.tar.gz",
 	"operetta plan ./cue/webapp --from webapp.tar.gz -o json",
 	"operetta run ./cue/webapp --record /var/lib/operetta/capsules",
