@@ -58,7 +58,7 @@ func (c *packageController) packageFault() string {
 // written object reconciles the resource again.
 func (c *packageController) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	ctx = withWaiter(ctx, waiter{waiterKey{c.name, ctrl.Request{NamespacedName: key}}, func() { c.enqueuer.enqueueBehind(key) }})
-	again, err := c.reconciler.Step(ctx, key, observedPackage{c.program.Load(), ctx, c.objects})
+	again, err := c.reconciler.Reconcile(ctx, key, observedPackage{c.program.Load(), ctx, c.objects})
 	return c.objects.Requeue(watch.RequestFrom(ctx), again), err
 }
 
