@@ -152,3 +152,27 @@ status: {succeeded: 1, message: long, conditions: [{type: Complete, status: "Tru
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// The digest says what was applied, so an object that is in sync needs no write after a lost status. Anybody may
+// have written another one.
+func TestAnInventoryThatIsRebuiltHasTheDigestsThatAreInTheMarks(t *testing.T) {
+	t.Parallel()
+	mark := marked(t)
+	for name, row := range map[string]struct{ reason, digest, want string }{
+		"one of the engine": {"it was applied", "sha256:0123", "sha256:0123"},
+		"one that is long":  {"it has no place in a status", strings.Repeat("0", 10_000), ""},
+		"none":              {"it was removed", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := mark("one", "a")
+			annotations := u.GetAnnotations()
+			annotations[ownership.AppliedMark] = row.digest
+			u.SetAnnotations(annotations)
+			inv, skipped := ownership.Rebuild(owner, []*unstructured.Unstructured{u})
+			if len(skipped) > 0 || inv[0].Objects[0].Digest != row.want {
+				t.Errorf("%s: the inventory is %v, without %v", row.reason, inv, skipped)
+			}
+		})
+	}
+}

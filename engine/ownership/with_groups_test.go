@@ -32,12 +32,16 @@ func TestSeveralComponentsAreAddedAsIfOneAfterTheOther(t *testing.T) {
 			return out
 		}
 		have, more := ownership.Inventory(groups(5)), groups(5)
+		before := fmt.Sprint(have, more)
 		want := have
 		for _, g := range more {
 			want = want.With(g.Component, g.DependsOn, g.Objects)
 		}
 		if diff := cmp.Diff(want, have.WithGroups(more...)); diff != "" {
 			t.Fatalf("seed %d: %v with %v (-one after the other +together):\n%s", seed, have, more, diff)
+		}
+		if after := fmt.Sprint(have, more); after != before {
+			t.Fatalf("seed %d: they were changed from %s to %s, and others still have them", seed, before, after)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (e *Engine) Preview(ctx context.Context, in Input) (Preview, error) {
 			decisions[c.Name] = all
 			return outcome
 		})
-		r.previewHooks(ctx)
+		r.previewHooks(ctx, decisions)
 		out.Patches = r.patchReports()
 		out.Components = r.componentPreviews(ctx, decisions)
 		out.Fault = r.statusFault()
@@ -117,8 +117,8 @@ func (pr *progress) previewApply(ctx context.Context, c program.Component) (stat
 }
 
 // previewHooks gives the hooks whose phase has come the outcome that they have before
-// anything is written.
-func (hk *hooks) previewHooks(ctx context.Context) {
+// anything is written, and adds what is decided about their objects.
+func (hk *hooks) previewHooks(ctx context.Context, decisions map[string][]decision) {
 	for _, phase := range []func() program.Phase{hk.phaseAfterDeploy, hk.phaseAfterVerify} {
 		now := phase() // the hooks after verify depend on the outcome of those before
 		for _, h := range hk.rollout.Hooks {
@@ -126,20 +126,21 @@ func (hk *hooks) previewHooks(ctx context.Context) {
 				continue
 			}
 			if named, _, due := hk.decideHook(ctx, h.Component); due {
-				hk.previewHook(ctx, named)
+				decisions[named.Name] = hk.previewHook(ctx, named)
 			}
 		}
 	}
 }
 
-// previewHook gives a hook that is to be run, or is running, its outcome.
-func (hk *hooks) previewHook(ctx context.Context, c program.Component) {
+// previewHook gives a hook that is to be run, or is running, its outcome, and returns what running it
+// would do about its objects.
+func (hk *hooks) previewHook(ctx context.Context, c program.Component) []decision {
 	if hk.stamp(ctx, c); hk.outcomes[c.Name].Name != "" {
-		return
+		return nil
 	}
 	if _, err := hk.look(ctx, hk.placesOf(ctx, c)); err != nil {
 		hk.failures = append(hk.failures, err)
-		return
+		return nil
 	}
 	decisions, blocked := hk.applier().decisions(ctx, hk.desired[c.Name], c, false)
 	switch {
@@ -150,6 +151,7 @@ func (hk *hooks) previewHook(ctx context.Context, c program.Component) {
 	default:
 		hk.outcomes[c.Name] = hk.judgeHook(ctx, c)
 	}
+	return decisions
 }
 
 // componentPreviews returns the components as a Preview has them.
