@@ -191,17 +191,16 @@ func Run(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	withTests, err := program.Load(snapshot)
+	p, tests, err := testcase.Load(snapshot)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, tests := Load(t, dir), testcase.Read(withTests)
 	if len(tests) == 0 {
 		t.Fatalf("%s has no tests", dir)
 	}
 	for _, test := range tests {
 		t.Run(test.Name, func(t *testing.T) {
-			results, _, err := testcase.Run(t.Context(), p.program, []testcase.Test{test})
+			results, _, err := testcase.Run(t.Context(), p, []testcase.Test{test})
 			if err != nil {
 				t.Fatal(err)
 			}
