@@ -176,3 +176,22 @@ func TestAnInventoryThatIsRebuiltHasTheDigestsThatAreInTheMarks(t *testing.T) {
 		})
 	}
 }
+
+// Whoever may write a status can write UIDs into its inventory, and the marks of an object by its name alone are
+// those that anybody can write.
+func TestAnInventoryThatIsRebuiltBelievesNoInventory(t *testing.T) {
+	t.Parallel()
+	u := marked(t)("one", "a")
+	u.SetUID("01234567-89ab")
+	u.SetOwnerReferences(nil)
+	annotations := u.GetAnnotations()
+	delete(annotations, "operetta.dev/owner-uid")
+	u.SetAnnotations(annotations)
+	forged := ownership.Inventory{{Component: "a", Objects: []ownership.Entry{{Object: "o", APIVersion: "v1", Kind: "ConfigMap", Name: "one", UID: "01234567"}}}}
+	if got, _ := ownership.Classify(u, owner.WithInventory(forged)); got != ownership.Owned {
+		t.Fatalf("with the inventory it is %s: this test shows nothing", got)
+	}
+	if inv, _ := ownership.Rebuild(owner.WithInventory(forged), []*unstructured.Unstructured{u}); inv.Len() != 0 {
+		t.Errorf("it has %v by the word of an inventory", inv)
+	}
+}

@@ -45,3 +45,16 @@ func TestSeveralComponentsAreAddedAsIfOneAfterTheOther(t *testing.T) {
 		}
 	}
 }
+
+// The UID proves whose an object is, and how a Job ended keeps it from running again.
+func TestAnObjectThatIsRenderedAgainKeepsWhatIsKnownOfIt(t *testing.T) {
+	t.Parallel()
+	known := ownership.Entry{Object: "o", APIVersion: "batch/v1", Kind: "Job", Name: "n", Digest: "d", UID: "u", Content: "c", Ended: ownership.Succeeded, Last: "{}"}
+	again := ownership.Entry{Object: "o", APIVersion: "batch/v1", Kind: "Job", Name: "n", Orphan: true}
+	want := known
+	want.Orphan = true
+	got := ownership.Inventory{{Component: "a", Objects: []ownership.Entry{known}}}.With("a", nil, []ownership.Entry{again})
+	if diff := cmp.Diff(ownership.Inventory{{Component: "a", Objects: []ownership.Entry{want}}}, got); diff != "" {
+		t.Errorf("the inventory (-want +got):\n%s", diff)
+	}
+}

@@ -269,3 +269,18 @@ components: front: {
 		}
 	}
 }
+
+// The cache of inputs does not have yet what the same rollout has written.
+func TestAnInputThatTheRolloutItselfHasWrittenIsThereAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+inputs: made: {apiVersion: "v1", kind: "ConfigMap", name: "made"}
+components: first: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "made", data: size: "\(cr.spec.size)"}
+components: second: {
+	dependsOn: first: {}
+	objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "second", data: size: inputs.made.object.data.size}
+}
+`)
+	expectStates(t, w.mustRun(), "first: Verified Verified", "second: Verified Verified")
+	w.expectWrites("one rollout is enough", "create ConfigMap made", "create ConfigMap second")
+}
