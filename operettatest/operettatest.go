@@ -3,7 +3,7 @@
 // does, and needs no cluster.
 //
 //	p := operettatest.Load(t, "./webapp")
-//	d := p.Decide(t, operettatest.Given{CR: map[string]any{"spec": map[string]any{"image": "nginx"}}})
+//	d := p.Preview(t, operettatest.Given{CR: map[string]any{"spec": map[string]any{"image": "nginx"}}})
 //	d.Object("web", "deployment")  // the manifest
 //	d.Components["web"].State      // "Waiting"
 //
@@ -64,8 +64,8 @@ type Given struct {
 // A Component is what the status says of a component.
 type Component struct{ State, Reason, Message string }
 
-// A Decision is what the next reconcile decides.
-type Decision struct {
+// A Preview is what the next reconcile would do.
+type Preview struct {
 	// Objects are the manifests that are applied, or wait to be applied, by component and name.
 	Objects map[string]map[string]map[string]any
 	// Components are all components by name.
@@ -77,15 +77,15 @@ type Decision struct {
 }
 
 // Object returns a manifest, or nil.
-func (d Decision) Object(component, name string) map[string]any { return d.Objects[component][name] }
+func (d Preview) Object(component, name string) map[string]any { return d.Objects[component][name] }
 
-// Decide returns the decision about what is given. It fails the test if no decision can be made, or if something that is
+// Preview returns what the operator would do about what is given. It fails the test if that cannot be told, or if something that is
 // given is neither an object of the resource nor an input; faults of the resource
-// and the package are in the decision.
-func (p *Package) Decide(t testing.TB, given Given) Decision {
+// and the package are in the Preview.
+func (p *Package) Preview(t testing.TB, given Given) Preview {
 	t.Helper()
 	_, out := p.open(t, given)
-	return decisionOf(out)
+	return previewOf(out)
 }
 
 // A Cluster is a cluster in memory in which the operator acts. It is for one goroutine.
@@ -135,14 +135,14 @@ func (c *Cluster) Run(t testing.TB) {
 	}
 }
 
-// Decide returns the present decision. It is empty if the custom resource does not exist any more.
-func (c *Cluster) Decide(t testing.TB) Decision {
+// Preview returns what the operator would do now. It is empty if the custom resource does not exist any more.
+func (c *Cluster) Preview(t testing.TB) Preview {
 	t.Helper()
-	out, err := c.session.Decide(t.Context())
+	out, err := c.session.Preview(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return decisionOf(out)
+	return previewOf(out)
 }
 
 // Ready reports whether the custom resource is ready, and returns the reason and message of the condition.
@@ -191,17 +191,16 @@ func Run(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	withTests, err := program.Load(snapshot)
+	p, tests, err := testcase.Load(snapshot)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, tests := Load(t, dir), testcase.Read(withTests)
 	if len(tests) == 0 {
 		t.Fatalf("%s has no tests", dir)
 	}
 	for _, test := range tests {
 		t.Run(test.Name, func(t *testing.T) {
-			results, _, err := testcase.Run(t.Context(), p.program, []testcase.Test{test})
+			results, _, err := testcase.Run(t.Context(), p, []testcase.Test{test})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -219,8 +218,8 @@ func contentOf(u *unstructured.Unstructured) map[string]any {
 	return u.Object
 }
 
-func decisionOf(out render.Output) Decision {
-	d := Decision{Objects: map[string]map[string]map[string]any{}, Components: map[string]Component{}, Status: out.Status}
+func previewOf(out render.Output) Preview {
+	d := Preview{Objects: map[string]map[string]map[string]any{}, Components: map[string]Component{}, Status: out.Status}
 	for _, o := range out.Objects() {
 		if d.Objects[o.Component] == nil {
 			d.Objects[o.Component] = map[string]map[string]any{}

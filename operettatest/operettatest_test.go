@@ -18,7 +18,7 @@ func TestATableInGoDecidesAsTheOperatorDoes(t *testing.T) {
 	for replicas, fault := range map[int]string{1: "", 3: "", 100: "", 101: "spec.replicas"} {
 		t.Run(fmt.Sprint(replicas), func(t *testing.T) {
 			t.Parallel()
-			d := p.Decide(t, operettatest.Given{CR: map[string]any{"spec": map[string]any{"image": "nginx:1.25", "replicas": replicas}}})
+			d := p.Preview(t, operettatest.Given{CR: map[string]any{"spec": map[string]any{"image": "nginx:1.25", "replicas": replicas}}})
 			if fault != "" {
 				if len(d.Faults) != 1 || !strings.Contains(d.Faults[0], fault) {
 					t.Errorf("faults %q, want one of %s", d.Faults, fault)
@@ -52,7 +52,7 @@ func TestAClusterInMemoryLivesAsARealOne(t *testing.T) {
 	if diff := cmp.Diff(any(int64(5)), spec["replicas"]); diff != "" {
 		t.Errorf("replicas (-want +got):\n%s", diff)
 	}
-	if state := c.Decide(t).Components["web"].State; state != "Verified" {
+	if state := c.Preview(t).Components["web"].State; state != "Verified" {
 		t.Errorf("web is %s", state)
 	}
 	c.Delete(t)
@@ -83,7 +83,7 @@ func (r *recorder) Errorf(format string, args ...any) {
 func TestWhatIsGivenAndNobodyReadsIsAMistake(t *testing.T) {
 	t.Parallel()
 	r := &recorder{TB: t}
-	operettatest.Load(t, webapp).Decide(r, operettatest.Given{
+	operettatest.Load(t, webapp).Preview(r, operettatest.Given{
 		CR:     map[string]any{"spec": map[string]any{"image": "nginx:1.25"}},
 		Live:   map[string]map[string]map[string]any{"web": {"deploymnt": {}}},
 		Others: []map[string]any{{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "x"}}},

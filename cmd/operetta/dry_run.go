@@ -232,7 +232,7 @@ func (p stepPrinter) print(step dryrun.Step) {
 func (p stepPrinter) name(ref cluster.Ref) string { return p.mask.Text(ref.String()) }
 
 // fields prints the changed fields of an object.
-func (p stepPrinter) fields(c cluster.Event) {
+func (p stepPrinter) fields(c cluster.ObjectChange) {
 	if !slices.Contains(p.inFull, c.Verb) {
 		return
 	}

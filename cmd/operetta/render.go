@@ -193,7 +193,7 @@ func printStates(w io.Writer, out render.Output) {
 	shown := map[string]bool{}
 	for _, c := range out.Components {
 		if c.State == "" {
-			continue // there is no decision; the faults say why
+			continue // there is no preview; the faults say why
 		}
 		shown[c.Name] = true
 		line := c.Name + ": " + ink.word(string(c.State))

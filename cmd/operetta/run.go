@@ -61,7 +61,7 @@ not reconciled. In both cases their status says so.
 
 Custom resources are evaluated in processes of their own, with limits of time and memory. An
 evaluation that exceeds one is ended, and the status of its resource says so; others go on.
-After an interrupt the process exits within 20 seconds with exit code 0, even if a step still
+After an interrupt the process exits within 20 seconds with exit code 0, even if a reconcile still
 runs. It writes nothing after the interrupt.
 
 With --packages-from-cluster, the command serves the Packages of the cluster, too: objects that
@@ -69,7 +69,7 @@ have the files of a package, or name the ConfigMap that does. Without folders, i
 those. docs/packages.md describes them.
 
 Custom resources of packages that do not run here are not reconciled. Deleted ones are still
-cleaned up, using the inventory in their status; pass --strays=leave to leave that to another
+cleaned up, using the inventory in their status; pass --package-missing=leave to leave that to another
 process.
 
 The default is the package in the current folder. The cluster comes from --kubeconfig, from
@@ -142,12 +142,12 @@ func (f *runFlags) addServingFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.options.MetricsTokenFile, "metrics-token-file", "", "file with the token of those who may read metrics; by default the API server is asked who may")
 	flags.StringVar(&f.options.MetricsCertDir, "metrics-cert-dir", "", "folder with tls.crt and tls.key for the metrics; by default a self-signed certificate")
 	flags.StringVar(&f.options.HealthAddress, "health-probe-bind-address", "", "address for /healthz and /readyz, such as 127.0.0.1:8081; port 0 picks a free port; off by default")
-	flags.DurationVar(&f.options.StepLimit, "step-limit", defaultStepLimit, "how long one step of a custom resource may take, without a response from the API server, before /healthz fails; 0 means no limit")
+	flags.DurationVar(&f.options.ReconcileLimit, "reconcile-limit", defaultReconcileLimit, "how long one reconcile of a custom resource may take, without a response from the API server, before /healthz fails; 0 means no limit")
 	flags.BoolVar(&f.options.LeaderElection, "leader-elect", false, "elect a leader with a Lease, so that only one of several processes acts")
 	flags.StringVar(&f.options.LeaderElectionNamespace, "leader-elect-namespace", "", "namespace of the Lease; by default the namespace of the pod")
 	flags.StringVar(&f.options.LeaderElectionID, "leader-election-id", controller.DefaultLeaderElectionID, "name of the Lease; operators of different packages in one namespace need one each")
 	choiceFlag(cmd, &f.crds, "crds", "apply CustomResourceDefinitions, or leave them to somebody else", crdsApply, crdsLeave)
-	choiceFlag(cmd, (*string)(&f.options.Strays), "strays", "clean up deleted custom resources whose package does not run here, or leave them", string(controller.StraysTeardown), string(controller.StraysLeave))
+	choiceFlag(cmd, (*string)(&f.options.PackageMissing), "package-missing", "clean up deleted custom resources whose package does not run here, or leave them", string(controller.TearDownWithoutPackage), string(controller.LeaveWithoutPackage))
 	choiceFlag(cmd, (*string)(&f.options.Templates), "templates", "what compiled templates evaluate: checked is what CUE has found valid, so CUE evaluates each change of a resource, its inputs and the configuration first; on is whatever there is a template for, which is an experiment; off is nothing", string(evaluate.TemplatesChecked), string(evaluate.TemplatesOn), string(evaluate.TemplatesOff))
 	flags.StringVar(&f.stateDir, "state-dir", "", "folder that stores the last good version of each package for the next start; none by default")
 	flags.Var(&f.packageMemory, "package-memory", "memory limit of the process that checks a package, such as 512Mi; by default a quarter of the limit of this process, at least 128Mi, at most 1Gi")

@@ -36,8 +36,8 @@ const (
 
 // The operator.
 const (
-	// defaultStepLimit is the default of --step-limit. It is longer than any useful evaluation takes.
-	defaultStepLimit = 5 * time.Minute
+	// defaultReconcileLimit is the default of --reconcile-limit. It is longer than any useful evaluation takes.
+	defaultReconcileLimit = 5 * time.Minute
 	// startupGrace is how long startup waits for all packages to load before it serves the first
 	// one. The wait makes sure that two packages with the same kind are noticed before either acts.
 	// It is limited because a package whose evaluation never ends is noticed only after

@@ -126,7 +126,7 @@ func (o *operator) reconcile(t *testing.T, name string) {
 	t.Helper()
 	key := types.NamespacedName{Namespace: "town", Name: name}
 	ctx, reading := o.capsules.Begin(t.Context())
-	_, err := o.reconciler.Step(ctx, key, evaluating{o.program, ctx})
+	_, err := o.reconciler.Reconcile(ctx, key, evaluating{o.program, ctx})
 	o.capsules.End(reading, capsule.Step{Kind: o.reconciler.Kind, Key: key, Err: err, Version: func(context.Context) plan.Version { return plan.Version{Program: o.program} }})
 	if err != nil {
 		t.Fatal(err)

@@ -137,12 +137,12 @@ func (n *noting) Evaluate(s program.Session) (program.Rollout, error) {
 
 // marksSecret reports whether a change writes nothing but the marks of the engine to a Secret. A capsule has other
 // values than the cluster and none of these marks, so this says nothing of what the operator does.
-func marksSecret(e cluster.Event) bool {
+func marksSecret(e cluster.ObjectChange) bool {
 	return e.Verb == cluster.Updated && e.Ref.GroupKind() == schema.GroupKind{Kind: "Secret"} && len(fields(e.Before, e.Object, "")) == 0
 }
 
 // writeOf returns a change as a Write.
-func writeOf(e cluster.Event) Write {
+func writeOf(e cluster.ObjectChange) Write {
 	out := Write{Verb: e.Verb, Object: e.Ref.String()}
 	if e.Verb != cluster.Deleted && e.Object != nil {
 		u := e.Object.DeepCopy()

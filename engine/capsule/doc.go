@@ -4,7 +4,7 @@
 //	r, err := capsule.NewRecorder(options)
 //	reconciler.Cluster = r.Cluster(reconciler.Cluster)
 //	ctx, reading := r.Begin(ctx)
-//	reconciler.Step(ctx, key, pkg)
+//	reconciler.Reconcile(ctx, key, pkg)
 //	r.End(reading, step)           in the background: a file in a folder
 //
 //	c, err := capsule.Read(file)

@@ -21,7 +21,7 @@ import (
 func equal(a, b any) bool { return reflect.DeepEqual(a, b) }
 
 // rejectsInvention reports whether the objects of a component were rejected for values that may be made up.
-func (t *trial) rejectsInvention(ctx context.Context, c rollout.DecidedComponent) bool {
+func (t *trial) rejectsInvention(ctx context.Context, c rollout.ComponentPreview) bool {
 	for _, o := range c.Objects {
 		if o.Manifest == nil {
 			continue

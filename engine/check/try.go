@@ -41,7 +41,7 @@ type trial struct {
 	uncertain bool
 	// changed is true once the spec was changed. Then an object may be rejected because a field is immutable.
 	changed bool
-	last    reconcile.Decision
+	last    reconcile.Preview
 }
 
 // try tries the case of a selection. It errors if the context ends.
@@ -116,7 +116,7 @@ func (t *trial) restless() fault.Position {
 }
 
 // passing reports whether a status says of each component that it is done, or waits. Everything else has to be
-// looked at; the decision costs more than the reconcile.
+// looked at; the preview costs more than the reconcile.
 func passing(reported map[string]any) bool {
 	components, _, _ := unstructured.NestedSlice(reported, "components")
 	for _, c := range components {
@@ -152,7 +152,7 @@ func (t *trial) liveObjects() []map[string]any {
 
 // look decides about the present state, and notes what is wrong with it.
 func (t *trial) look(ctx context.Context) error {
-	d, err := t.world.Decide(ctx, t.ref)
+	d, err := t.world.Preview(ctx, t.ref)
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func verifyPath(component, predicate string) string {
 }
 
 // serveUnknown serves the kinds that nobody here knows, as if their definitions were there.
-func (t *trial) serveUnknown(d reconcile.Decision) {
+func (t *trial) serveUnknown(d reconcile.Preview) {
 	for _, c := range d.Rollout.Components {
 		for _, o := range c.Objects {
 			kind := o.Identity.GroupVersionKind
@@ -216,7 +216,7 @@ var outside = []status.Reason{status.ReasonOwnedByAnother, status.ReasonKindNotS
 
 // excused reports whether a component has failed for a reason that may be that something is made up. Then what
 // follows is uncertain.
-func (t *trial) excused(ctx context.Context, c rollout.DecidedComponent) bool {
+func (t *trial) excused(ctx context.Context, c rollout.ComponentPreview) bool {
 	excused := slices.Contains(outside, c.Reason)
 	excused = excused || c.Reason == status.ReasonDuplicateObject && t.coincides
 	if c.Reason == status.ReasonObjectRejected || c.Reason == status.ReasonApplyFailed {

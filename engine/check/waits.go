@@ -45,7 +45,7 @@ func (t *trial) neverReady() {
 
 // A wait is a component that is not done in the end, and what it waits for.
 type wait struct {
-	component rollout.DecidedComponent
+	component rollout.ComponentPreview
 	// follows are the other components that it waits for.
 	follows []string
 	// excused says that it may go on for a reason outside the package.
@@ -77,7 +77,7 @@ func (t *trial) waits() []*wait {
 }
 
 // waitOf returns what one component waits for.
-func (t *trial) waitOf(c rollout.DecidedComponent) *wait {
+func (t *trial) waitOf(c rollout.ComponentPreview) *wait {
 	w := &wait{component: c}
 	for _, name := range slices.Concat(c.WaitsFor, c.Source.MissingFrom) {
 		w.follow(name)
@@ -144,7 +144,7 @@ func (t *trial) exists(path []string) bool {
 
 // falseAlone reports whether predicates that are false are all that a component waits for, and if so whether
 // they are about objects whose controllers are simulated.
-func (t *trial) falseAlone(c rollout.DecidedComponent) bool {
+func (t *trial) falseAlone(c rollout.ComponentPreview) bool {
 	wrong := false
 	for _, p := range c.Source.Verify {
 		switch p.Verdict {
@@ -178,7 +178,7 @@ func (t *trial) reportWait(w *wait) {
 }
 
 // positionOf returns where a component is written, as far as its objects show.
-func positionOf(c rollout.DecidedComponent) fault.Position {
+func positionOf(c rollout.ComponentPreview) fault.Position {
 	for _, o := range c.Source.Objects {
 		if !o.Position.IsZero() {
 			return o.Position

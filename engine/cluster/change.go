@@ -21,8 +21,8 @@ type Change struct {
 // String returns the change on one line.
 func (c Change) String() string { return string(c.Verb) + " " + c.Ref.String() }
 
-// An Event is a change as a watch reports it.
-type Event struct {
+// An ObjectChange is a change with the objects, as a watch reports it.
+type ObjectChange struct {
 	Change
 	// Before is the object before the change, or nil, and Object the object after it, or the last
 	// state of a deleted one. The receiver must not modify them.

@@ -25,13 +25,13 @@ type ServerDryRun struct {
 	made map[Ref]*unstructured.Unstructured
 	// kept are fields that were handed over, and so would stay although they are no longer applied.
 	kept    map[Ref]*unstructured.Unstructured
-	changes []Event
+	changes []ObjectChange
 }
 
 var _ Cluster = (*ServerDryRun)(nil)
 
 // Changes returns the writes so far in order, each with the object before and after it.
-func (r *ServerDryRun) Changes() []Event {
+func (r *ServerDryRun) Changes() []ObjectChange {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.changes)
@@ -45,7 +45,7 @@ func (r *ServerDryRun) note(verb Verb, ref Ref, before, made *unstructured.Unstr
 		r.made = map[Ref]*unstructured.Unstructured{}
 	}
 	r.made[ref.Identity()] = made
-	r.changes = append(r.changes, Event{Change: Change{Verb: verb, Ref: ref}, Before: before, Object: made})
+	r.changes = append(r.changes, ObjectChange{Change: Change{Verb: verb, Ref: ref}, Before: before, Object: made})
 }
 
 // known returns the result of the last write of an object, if there was one.

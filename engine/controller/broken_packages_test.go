@@ -284,7 +284,7 @@ func TestADeletionDoesNotWaitForTheReportsOfABrokenPackage(t *testing.T) {
 			t.Parallel()
 			k, key := newKiosk(t), types.NamespacedName{Name: "shop-0"}
 			row.change(k, key)
-			s := &packageMissingTeardown{manager: &Manager{options: Options{Strays: StraysLeave}}, brokenLimiter: flowcontrol.NewFakeNeverRateLimiter()}
+			s := &packageMissingTeardown{manager: &Manager{options: Options{PackageMissing: LeaveWithoutPackage}}, brokenLimiter: flowcontrol.NewFakeNeverRateLimiter()}
 			_, err := s.reconcileBroken(k.life, k.brokenReporter)(t.Context(), key)
 			if limited := err != nil; limited != row.limited {
 				t.Errorf("%s: limited is %v: %v", row.reason, limited, err)

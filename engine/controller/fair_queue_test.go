@@ -178,7 +178,7 @@ func TestWaitingResourcesLeaveAWorkerToWhatIsQuick(t *testing.T) {
 		if err := w.running.check(nil); !errors.Is(err, errHung) {
 			w.t.Errorf("8: it is not ill after the limit: %v", err)
 		}
-		if n := strings.Count(w.log.String(), "a step is slow"); n != 3 {
+		if n := strings.Count(w.log.String(), "a reconcile is slow"); n != 3 {
 			w.t.Errorf("the log tells of %d slow steps, not 3:\n%s", n, w.log.String())
 		}
 	})

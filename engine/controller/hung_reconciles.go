@@ -66,7 +66,7 @@ func (s *runningReconciles) end(r *runningReconcile) {
 }
 
 // errHung is the error of the health check while a reconcile does not end.
-var errHung = errors.New("a step does not end")
+var errHung = errors.New("a reconcile does not end")
 
 // check is a health check. It errors if a reconcile has gone on for longer than the limit.
 func (s *runningReconciles) check(*http.Request) error {
@@ -104,7 +104,7 @@ func (s *runningReconciles) warn(l logr.Logger, r *runningReconcile) {
 		r.warn.Reset(left)
 		return
 	}
-	l.Info("a step is slow: what it works on may be too large", "after", slowReconcile.String())
+	l.Info("a reconcile is slow: what it works on may be too large", "after", slowReconcile.String())
 }
 
 // runningKey is the key of the runningReconcile in the context of a reconcile.

@@ -74,13 +74,13 @@ type Options struct {
 	WebhookAddress      string
 	WebhookCertDir      string
 	WebhookCertificates WebhookCertificates
-	// StepLimit is how long a reconcile may go on without an answer of the API server until /healthz
+	// ReconcileLimit is how long a reconcile may go on without an answer of the API server until /healthz
 	// fails; 0 is forever.
-	StepLimit time.Duration
+	ReconcileLimit time.Duration
 	// Templates says whether packages are evaluated by templates.
 	Templates evaluate.Templates
-	// Strays says what happens to deleted resources whose package is missing; "" tears them down.
-	Strays Strays
+	// PackageMissing says what happens to deleted resources whose package is missing; "" tears them down.
+	PackageMissing PackageMissingPolicy
 }
 
 // DefaultLeaderElectionID is the name of the Lease. Two operators in a namespace that serve different
@@ -115,7 +115,7 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	m := &Manager{manager: mgr, options: options, running: newRunningReconciles(options.StepLimit), refused: refused, controllers: map[schema.GroupKind]*packageController{}}
+	m := &Manager{manager: mgr, options: options, running: newRunningReconciles(options.ReconcileLimit), refused: refused, controllers: map[schema.GroupKind]*packageController{}}
 	if err := addProbes(mgr, options, m.running); err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func addProbes(mgr manager.Manager, o Options, running *runningReconciles) error
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	if err := mgr.AddHealthzCheck("steps", running.check); err != nil {
+	if err := mgr.AddHealthzCheck("reconciles", running.check); err != nil {
 		return err
 	}
 	synced := func(req *http.Request) error {

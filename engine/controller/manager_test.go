@@ -86,7 +86,7 @@ func TestPackageCannotBeSwappedForOneOfAnotherKind(t *testing.T) {
 	}
 }
 
-func TestServingAKindEndsTheTeardownOfItsStraysFirst(t *testing.T) {
+func TestServingAKindEndsTheTeardownOfItsDeletedResourcesFirst(t *testing.T) {
 	t.Parallel()
 	m, err := New(away, Options{})
 	if err != nil {

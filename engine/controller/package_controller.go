@@ -65,7 +65,7 @@ func (c *packageController) reconcile(ctx context.Context, key types.NamespacedN
 	ctx = withWaiter(ctx, waiter{waiterKey{c.name, ctrl.Request{NamespacedName: key}}, func() { c.enqueuer.enqueueBehind(key) }})
 	by := c.program.Load()
 	ctx, reading := c.capsules.Begin(ctx)
-	again, err := c.reconciler.Step(ctx, key, observedPackage{by, ctx, c.objects})
+	again, err := c.reconciler.Reconcile(ctx, key, observedPackage{by, ctx, c.objects})
 	c.capsules.End(reading, capsule.Step{Kind: c.reconciler.Kind, Key: key, Err: err, Version: func(ctx context.Context) plan.Version {
 		return plannedVersion(worker.WithPlan(ctx), by, packages.Candidate{Program: by.Program})
 	}})

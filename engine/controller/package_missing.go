@@ -27,16 +27,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Strays says what happens to a deleted custom resource that has the engine's finalizer and whose
+// A PackageMissingPolicy says what happens to a deleted custom resource that has the engine's finalizer and whose
 // package is missing: the package is gone, or was broken when the process started.
-type Strays string
+type PackageMissingPolicy string
 
-// The values of Strays.
+// The policies for resources whose package is missing.
 const (
-	// StraysTeardown deletes their objects, which their inventories list.
-	StraysTeardown Strays = "teardown"
-	// StraysLeave leaves them to other processes.
-	StraysLeave Strays = "leave"
+	// TearDownWithoutPackage deletes their objects, which their inventories list.
+	TearDownWithoutPackage PackageMissingPolicy = "teardown"
+	// LeaveWithoutPackage leaves them to other processes.
+	LeaveWithoutPackage PackageMissingPolicy = "leave"
 )
 
 // packageMissingTeardown tears down deleted resources whose package is missing. It finds their kinds by the
@@ -106,7 +106,9 @@ func (s *packageMissingTeardown) Start(ctx context.Context) error {
 }
 
 // tearsDown reports whether deleted resources are torn down rather than left to others.
-func (s *packageMissingTeardown) tearsDown() bool { return s.manager.options.Strays != StraysLeave }
+func (s *packageMissingTeardown) tearsDown() bool {
+	return s.manager.options.PackageMissing != LeaveWithoutPackage
+}
 
 // lookForWaiting watches the kinds that have a resource with the engine's finalizer.
 func (s *packageMissingTeardown) lookForWaiting(ctx context.Context) {
@@ -389,7 +391,7 @@ func (w *watcher) run(ctx context.Context) {
 
 // newTeardownWatcher returns a watcher that tears down the deleted resources of a kind.
 func (s *packageMissingTeardown) newTeardownWatcher(k packageMissingKind) (*watcher, error) {
-	w, err := s.newWatcher(k, "stray", func(l *reconcile.Reconciler) reconcileFunc { return l.StepPackageMissing })
+	w, err := s.newWatcher(k, "teardown", func(l *reconcile.Reconciler) reconcileFunc { return l.ReconcilePackageMissing })
 	if err != nil {
 		return nil, err
 	}
@@ -431,14 +433,14 @@ func (s *packageMissingTeardown) reconcileBroken(l *reconcile.Reconciler, u *bro
 			return 0, err
 		case cr == nil:
 			u.forget(key)
-			return l.StepPackageMissing(ctx, key) // it forgets the resource, too
+			return l.ReconcilePackageMissing(ctx, key) // it forgets the resource, too
 		case cr.GetDeletionTimestamp() == nil:
 			if err := s.brokenLimiter.Wait(ctx); err != nil {
 				return 0, err
 			}
 			return u.reconcile(ctx, key)
 		case s.tearsDown():
-			return l.StepPackageMissing(ctx, key) // somebody waits for it, and nobody has deleted all of them
+			return l.ReconcilePackageMissing(ctx, key) // somebody waits for it, and nobody has deleted all of them
 		}
 		return 0, nil
 	}

@@ -61,7 +61,7 @@ func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*package
 		Enqueue: enqueue, Log: m.options.Log, Now: time.Now,
 	}
 	r.Await()
-	ctrlr, err := m.newController("package."+packages.Kind.Group, packages.Kind.Kind, "", r.Step, nil)
+	ctrlr, err := m.newController("package."+packages.Kind.Group, packages.Kind.Kind, "", r.Reconcile, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ type Effect struct {
 
 // Effects returns what changes do to each object, in the order of their first changes. An object that they create
 // and delete again is left out. wanted reports whether a deleted object is made anew by a later step; it may be nil.
-func Effects(changes []cluster.Event, wanted func(cluster.Ref) bool) []Effect {
+func Effects(changes []cluster.ObjectChange, wanted func(cluster.Ref) bool) []Effect {
 	at := map[cluster.Ref]int{}
 	var all []Effect
 	var first []cluster.Verb
@@ -56,7 +56,7 @@ func Effects(changes []cluster.Event, wanted func(cluster.Ref) bool) []Effect {
 }
 
 // and returns the effect with one more change, given the verb of the first one.
-func (e Effect) and(c cluster.Event, first cluster.Verb) Effect {
+func (e Effect) and(c cluster.ObjectChange, first cluster.Verb) Effect {
 	switch c.Verb {
 	case cluster.Deleted:
 		e.Outcome, e.After = Deleted, nil

@@ -65,7 +65,7 @@ type mirror struct {
 	// listed are the selections that were copied.
 	listed map[string]bool
 	// before are the events of the world that were taken from its watch while objects were copied.
-	before []cluster.Event
+	before []cluster.ObjectChange
 }
 
 // connect makes a reconciler read by the mirror.
@@ -75,7 +75,7 @@ func (m *mirror) connect(r *reconcile.Reconciler) {
 }
 
 // next returns the changes of the world since the last call, without those that only copied objects.
-func (w *World) next() []cluster.Event {
+func (w *World) next() []cluster.ObjectChange {
 	if w.mirror == nil {
 		return w.watch.Next()
 	}

@@ -20,7 +20,7 @@ type Step struct {
 	// Resource is the custom resource that was reconciled.
 	Resource cluster.Ref
 	// Changes are the objects that were created, updated and deleted, in order.
-	Changes []cluster.Event
+	Changes []cluster.ObjectChange
 	// Status is that of the resource afterwards; it is nil once that is gone.
 	Status map[string]any
 	// Err is why the reconcile failed; an operator would retry it.
@@ -60,7 +60,7 @@ func complete(r *reconcile.Reconciler, kind schema.GroupVersionKind, c *clock) {
 
 // reconcile reconciles a resource once. It returns when to do so again without a change, or 0.
 func (o operator) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	return o.StepUnpaced(ctx, key, o.evaluates, o.clock.pass)
+	return o.ReconcileUnpaced(ctx, key, o.evaluates, o.clock.pass)
 }
 
 // noEvents records no events.

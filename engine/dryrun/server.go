@@ -146,7 +146,7 @@ func (s *Server) isSubsystem(ctx context.Context, kind schema.GroupKind) (bool, 
 }
 
 // subsystems returns the resources of the packages among changes, as they would be then.
-func (s *Server) subsystems(ctx context.Context, changes []cluster.Event) ([]*unstructured.Unstructured, error) {
+func (s *Server) subsystems(ctx context.Context, changes []cluster.ObjectChange) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, c := range changes {
 		if s.programs[c.Ref.GroupKind()] == nil {

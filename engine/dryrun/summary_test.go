@@ -13,8 +13,8 @@ import (
 
 func TestASummarySaysFirstWhatSomebodyMayRegret(t *testing.T) {
 	t.Parallel()
-	change := func(verb cluster.Verb, kind, name string) cluster.Event {
-		return cluster.Event{Change: cluster.Change{Verb: verb, Ref: cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}, Name: name}}}
+	change := func(verb cluster.Verb, kind, name string) cluster.ObjectChange {
+		return cluster.ObjectChange{Change: cluster.Change{Verb: verb, Ref: cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}, Name: name}}}
 	}
 	// A rollout wants two Deployments, one of them in a component that is excluded.
 	rendered := func(name string) program.Component {
@@ -22,21 +22,21 @@ func TestASummarySaysFirstWhatSomebodyMayRegret(t *testing.T) {
 	}
 	last := program.Rollout{Components: []program.Component{rendered("kept"), rendered("excluded")}}
 	reported := map[string]any{"components": []any{map[string]any{"name": "kept", "state": "Waiting"}, map[string]any{"name": "excluded", "state": "Excluded"}}}
-	var many []cluster.Event
+	var many []cluster.ObjectChange
 	for i := range 7 {
 		many = append(many, change(cluster.Created, "ConfigMap", fmt.Sprint(i)))
 	}
 	for name, tc := range map[string]struct {
 		reason  string
-		changes []cluster.Event
+		changes []cluster.ObjectChange
 		want    []string
 	}{
 		"Nothing":  {"there is nothing to say", nil, nil},
-		"Order":    {"what is lost comes first", []cluster.Event{change(cluster.Created, "Secret", "a"), change(cluster.Updated, "Service", "b"), change(cluster.Deleted, "Pod", "c")}, []string{"deletes Pod c", "updates Service b", "creates Secret a"}},
-		"Recreate": {"an object that is deleted and created is made anew", []cluster.Event{change(cluster.Deleted, "Deployment", "web"), change(cluster.Created, "Deployment", "web")}, []string{"recreates Deployment web"}},
-		"Waiting":  {"an object that is deleted and still wanted is made anew", []cluster.Event{change(cluster.Deleted, "Deployment", "kept")}, []string{"recreates Deployment kept"}},
-		"Excluded": {"an object of an excluded component is not wanted", []cluster.Event{change(cluster.Deleted, "Deployment", "excluded")}, []string{"deletes Deployment excluded"}},
-		"Names":    {"another object of the kind is another one", []cluster.Event{change(cluster.Deleted, "Deployment", "web"), change(cluster.Created, "Deployment", "other")}, []string{"deletes Deployment web", "creates Deployment other"}},
+		"Order":    {"what is lost comes first", []cluster.ObjectChange{change(cluster.Created, "Secret", "a"), change(cluster.Updated, "Service", "b"), change(cluster.Deleted, "Pod", "c")}, []string{"deletes Pod c", "updates Service b", "creates Secret a"}},
+		"Recreate": {"an object that is deleted and created is made anew", []cluster.ObjectChange{change(cluster.Deleted, "Deployment", "web"), change(cluster.Created, "Deployment", "web")}, []string{"recreates Deployment web"}},
+		"Waiting":  {"an object that is deleted and still wanted is made anew", []cluster.ObjectChange{change(cluster.Deleted, "Deployment", "kept")}, []string{"recreates Deployment kept"}},
+		"Excluded": {"an object of an excluded component is not wanted", []cluster.ObjectChange{change(cluster.Deleted, "Deployment", "excluded")}, []string{"deletes Deployment excluded"}},
+		"Names":    {"another object of the kind is another one", []cluster.ObjectChange{change(cluster.Deleted, "Deployment", "web"), change(cluster.Created, "Deployment", "other")}, []string{"deletes Deployment web", "creates Deployment other"}},
 		"Many":     {"nobody reads a hundred lines", many, []string{"creates ConfigMap 0", "creates ConfigMap 1", "creates ConfigMap 2", "creates ConfigMap 3", "creates ConfigMap 4", "creates 2 more objects"}},
 	} {
 		t.Run(name, func(t *testing.T) {

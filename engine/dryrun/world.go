@@ -190,14 +190,14 @@ func withManagedFields(object *unstructured.Unstructured) (*unstructured.Unstruc
 	return out, nil
 }
 
-// Decide returns the decision of the operator about a resource, and writes nothing. It errors if
+// Preview returns what the operator would do about a resource, and writes nothing. It errors if
 // none of the packages is for the kind.
-func (w *World) Decide(ctx context.Context, ref cluster.Ref) (reconcile.Decision, error) {
+func (w *World) Preview(ctx context.Context, ref cluster.Ref) (reconcile.Preview, error) {
 	o := w.operatorOf(ref.GroupKind())
 	if o == nil {
-		return reconcile.Decision{}, fmt.Errorf("%s: no package is for its kind", ref)
+		return reconcile.Preview{}, fmt.Errorf("%s: no package is for its kind", ref)
 	}
-	return o.Decide(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, o.evaluates)
+	return o.Preview(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, o.evaluates)
 }
 
 // Get returns an object, or nil.

@@ -20,7 +20,7 @@ func (r Resource) Picture(kind func(component, needs string) picture.Kind) pictu
 	}
 	out := picture.Picture{Title: title}
 	for _, c := range r.Components {
-		n := picture.Node{Title: c.Name, State: string(c.State), Tone: tone(c.State)}
+		n := picture.Node{Title: c.Name, State: string(c.State), Tone: ToneOf(c.State)}
 		for _, o := range c.Objects {
 			n.Lines = append(n.Lines, objectLines(o)...)
 		}
@@ -55,8 +55,8 @@ func objectLines(o Object) []picture.Line {
 	return out
 }
 
-// tone returns how a state is drawn.
-func tone(s status.State) picture.Tone {
+// ToneOf returns how the state of a component is drawn, by whoever draws components.
+func ToneOf(s status.State) picture.Tone {
 	switch s {
 	case status.Verified:
 		return picture.Good
@@ -65,8 +65,9 @@ func tone(s status.State) picture.Tone {
 	case status.Excluded, status.Deleting:
 		return picture.Absent
 	case status.Applied, status.Waiting, status.Retrying:
+		return picture.Waiting
 	}
-	return picture.Waiting
+	return picture.Plain
 }
 
 // healthTone returns how the health of an object is drawn.

@@ -43,6 +43,14 @@ func TestLostFieldsOfListsAndReplacements(t *testing.T) {
 			"no item has that key", start + apply + `{f:ports: {'k:{"port":80}': {".": {}, f:port: {}}}}` + end + `]}}`,
 			`{ports: [{port: 80}, {port: 81}]}`, "ssa", "spec.ports[1]",
 		},
+		"a value in a list with keys": {
+			"no value has a key", start + apply + `{f:ports: {'k:{"port":80}': {".": {}, f:port: {}}}}` + end + `]}}`,
+			`{ports: [80]}`, "ssa", "spec.ports[0]",
+		},
+		"nothing that the engine has applied": {
+			"an update of it is none of the apply's fields", start + other + `{f:size: {}}` + end + `]}}`,
+			`{size: 1}`, "ssa", "every field",
+		},
 		"a replaced object": {
 			"it was applied, and later replaced, and owns what either wrote",
 			start + apply + `{f:size: {}}` + end + `, ` + other + `{f:type: {}}` + end + `]}}`,

@@ -100,3 +100,25 @@ func BenchmarkDecideInSync(b *testing.B) {
 		})
 	}
 }
+
+func TestFieldSetsThatWereTakenArePutBack(t *testing.T) {
+	t.Parallel()
+	m := memory.New()
+	live, err := m.Apply(t.Context(), stamp(t, rendered(program.Policy{})).Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sets := ownership.TakeFieldSets(live); sets != nil {
+		t.Errorf("the fields are no text yet, and these were taken: %v", sets)
+	}
+	ownership.CompactManagedFields(live)
+	whole := live.DeepCopy()
+	sets := ownership.TakeFieldSets(live)
+	if len(sets) != 1 || sets[0] == nil || cmp.Equal(whole.Object, live.Object) {
+		t.Fatalf("%v were taken of %v", sets, live.Object)
+	}
+	ownership.PutFieldSets(live, sets)
+	if diff := cmp.Diff(whole.Object, live.Object); diff != "" {
+		t.Errorf("it is not as before (-want +got):\n%s", diff)
+	}
+}

@@ -97,15 +97,6 @@ func (o Owner) Searched() string {
 	return o.Namespace
 }
 
-// Owns reports whether an object proves by itself that the owner owns it: it is within reach, and
-// has an owner reference or a mark with the UID of the owner. That includes objects that are
-// being deleted.
-func (o Owner) Owns(object *unstructured.Unstructured) bool {
-	o.known = nil
-	situation, _ := Classify(object, o)
-	return situation == Owned || situation == Terminating
-}
-
 // uidLength is how much of a UID an inventory keeps: enough to tell an object from another one of
 // the same name, and short enough for a thousand objects.
 const uidLength = 8

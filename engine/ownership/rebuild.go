@@ -16,7 +16,7 @@ type Skipped struct {
 
 // Rebuild returns the inventory that the marks of an owner's objects describe, for when the status
 // has lost it. Anybody may write marks on their own objects, so Rebuild counts only objects that
-// the owner Owns, and only marks that an inventory can have: the result always passes
+// prove by themselves that they are the owner's, and only marks that an inventory can have: the result always passes
 // Check. It also returns the objects that it skipped, except those that name another owner, too.
 func Rebuild(owner Owner, objects []*unstructured.Unstructured) (Inventory, []Skipped) {
 	owner.known = nil

@@ -152,3 +152,46 @@ status: {succeeded: 1, message: long, conditions: [{type: Complete, status: "Tru
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// The digest says what was applied, so an object that is in sync needs no write after a lost status. Anybody may
+// have written another one.
+func TestAnInventoryThatIsRebuiltHasTheDigestsThatAreInTheMarks(t *testing.T) {
+	t.Parallel()
+	mark := marked(t)
+	for name, row := range map[string]struct{ reason, digest, want string }{
+		"one of the engine": {"it was applied", "sha256:0123", "sha256:0123"},
+		"one that is long":  {"it has no place in a status", strings.Repeat("0", 10_000), ""},
+		"none":              {"it was removed", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := mark("one", "a")
+			annotations := u.GetAnnotations()
+			annotations[ownership.AppliedMark] = row.digest
+			u.SetAnnotations(annotations)
+			inv, skipped := ownership.Rebuild(owner, []*unstructured.Unstructured{u})
+			if len(skipped) > 0 || inv[0].Objects[0].Digest != row.want {
+				t.Errorf("%s: the inventory is %v, without %v", row.reason, inv, skipped)
+			}
+		})
+	}
+}
+
+// Whoever may write a status can write UIDs into its inventory, and the marks of an object by its name alone are
+// those that anybody can write.
+func TestAnInventoryThatIsRebuiltBelievesNoInventory(t *testing.T) {
+	t.Parallel()
+	u := marked(t)("one", "a")
+	u.SetUID("01234567-89ab")
+	u.SetOwnerReferences(nil)
+	annotations := u.GetAnnotations()
+	delete(annotations, "operetta.dev/owner-uid")
+	u.SetAnnotations(annotations)
+	forged := ownership.Inventory{{Component: "a", Objects: []ownership.Entry{{Object: "o", APIVersion: "v1", Kind: "ConfigMap", Name: "one", UID: "01234567"}}}}
+	if got, _ := ownership.Classify(u, owner.WithInventory(forged)); got != ownership.Owned {
+		t.Fatalf("with the inventory it is %s: this test shows nothing", got)
+	}
+	if inv, _ := ownership.Rebuild(owner.WithInventory(forged), []*unstructured.Unstructured{u}); inv.Len() != 0 {
+		t.Errorf("it has %v by the word of an inventory", inv)
+	}
+}

@@ -32,6 +32,7 @@ func TestSeveralComponentsAreAddedAsIfOneAfterTheOther(t *testing.T) {
 			return out
 		}
 		have, more := ownership.Inventory(groups(5)), groups(5)
+		before := fmt.Sprint(have, more)
 		want := have
 		for _, g := range more {
 			want = want.With(g.Component, g.DependsOn, g.Objects)
@@ -39,5 +40,21 @@ func TestSeveralComponentsAreAddedAsIfOneAfterTheOther(t *testing.T) {
 		if diff := cmp.Diff(want, have.WithGroups(more...)); diff != "" {
 			t.Fatalf("seed %d: %v with %v (-one after the other +together):\n%s", seed, have, more, diff)
 		}
+		if after := fmt.Sprint(have, more); after != before {
+			t.Fatalf("seed %d: they were changed from %s to %s, and others still have them", seed, before, after)
+		}
+	}
+}
+
+// The UID proves whose an object is, and how a Job ended keeps it from running again.
+func TestAnObjectThatIsRenderedAgainKeepsWhatIsKnownOfIt(t *testing.T) {
+	t.Parallel()
+	known := ownership.Entry{Object: "o", APIVersion: "batch/v1", Kind: "Job", Name: "n", Digest: "d", UID: "u", Content: "c", Ended: ownership.Succeeded, Last: "{}"}
+	again := ownership.Entry{Object: "o", APIVersion: "batch/v1", Kind: "Job", Name: "n", Orphan: true}
+	want := known
+	want.Orphan = true
+	got := ownership.Inventory{{Component: "a", Objects: []ownership.Entry{known}}}.With("a", nil, []ownership.Entry{again})
+	if diff := cmp.Diff(ownership.Inventory{{Component: "a", Objects: []ownership.Entry{want}}}, got); diff != "" {
+		t.Errorf("the inventory (-want +got):\n%s", diff)
 	}
 }

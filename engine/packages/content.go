@@ -48,7 +48,7 @@ func (r *Reconciler) read(ctx context.Context, p Package, s *state) *problem {
 }
 
 // readSource reads the content of the source of a Package. It is read once for each version of the object. What takes
-// a registry is fetched beside the steps; see fetch.
+// a registry is fetched beside the reconciles; see fetch.
 func (r *Reconciler) readSource(ctx context.Context, p Package, s *state) *problem {
 	if p.Source.OCI != nil {
 		r.ConfigMaps.Forget(p.Name)

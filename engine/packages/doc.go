@@ -2,7 +2,7 @@
 // an operator package, or names the ConfigMap that does. A Reconciler takes one Package one step further:
 //
 //	read       the files of the source become a snapshot, as the files of a folder do
-//	examine    the snapshot is checked where it can do no harm, while steps of other Packages go on
+//	examine    the snapshot is checked where it can do no harm, while reconciles of other Packages go on
 //	accept     the kind is claimed, its CustomResourceDefinition is installed, the content is kept
 //	serve      the controller of the kind uses the new version from now on
 //	report     the status says what came of it, if that has changed

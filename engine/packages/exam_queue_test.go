@@ -24,7 +24,7 @@ func TestAfterARestartWhatWasAcceptedIsServedBeforeWhatIsNew(t *testing.T) {
 	s.take()
 	s.looping = "looping"
 	s.Await()
-	if _, err := s.Step(t.Context(), types.NamespacedName{Name: "looping"}); err != nil {
+	if _, err := s.Reconcile(t.Context(), types.NamespacedName{Name: "looping"}); err != nil {
 		t.Fatal(err)
 	}
 	s.Expect([]string{"looping", "p"})
@@ -39,7 +39,7 @@ func TestAfterARestartWhatWasAcceptedIsServedBeforeWhatIsNew(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("p is not served: %s, %v", s.ready("p"), s.take())
 		}
-		if _, err := s.Step(t.Context(), types.NamespacedName{Name: "p"}); err != nil {
+		if _, err := s.Reconcile(t.Context(), types.NamespacedName{Name: "p"}); err != nil {
 			t.Fatal(err)
 		}
 		select {

@@ -10,7 +10,7 @@ import (
 	"operetta.dev/engine/source"
 )
 
-// An examination is the check of one content. It runs beside the steps, because it may take long: the
+// An examination is the check of one content. It runs beside the reconciles, because it may take long: the
 // next content of the Package must not wait for it.
 type examination struct {
 	cancel context.CancelFunc
@@ -76,7 +76,7 @@ func (r *Reconciler) examine(ctx context.Context, p Package, s *state, snapshot 
 		urgent, e.tries = repeated, before.tries+1
 	}
 	s.keepExams(wanted...)
-	ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a step ends before its examinations
+	ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a reconcile ends before its examinations
 	s.exams[digest] = e
 	go r.runExamination(ctx, p.Name, e, r.exams.enter(urgent), snapshot)
 	r.first.came(p.Name)

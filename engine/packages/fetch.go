@@ -13,8 +13,8 @@ import (
 	"operetta.dev/engine/source"
 )
 
-// A fetch gets a content from registries. It runs beside the steps, because a registry may hang: what is served
-// goes on, and so do the steps of other Packages.
+// A fetch gets a content from registries. It runs beside the reconciles, because a registry may hang: what is served
+// goes on, and so do the reconciles of other Packages.
 type fetch struct {
 	version string
 	cancel  context.CancelFunc
@@ -50,7 +50,7 @@ const maxFetches = 4
 // maxPlans is how many plans are made at a time: their evaluations must leave workers for those of resources.
 const maxPlans = 1
 
-// slots has a place for each thing that runs beside the steps.
+// slots has a place for each thing that runs beside the reconciles.
 type slots struct {
 	once  sync.Once
 	slots chan struct{}
@@ -70,7 +70,7 @@ func (f *slots) take(ctx context.Context, most int) (func(), error) {
 // A fetcher gets a content. known is what was fetched last; if it is still that, there is no snapshot.
 type fetcher func(ctx context.Context, known *registry.Artifact) (*registry.Artifact, *source.Snapshot, error)
 
-// readFetched is read for what takes a registry. A step never waits for it: until the first fetch has ended,
+// readFetched is read for what takes a registry. A reconcile never waits for it: until the first fetch has ended,
 // the Package has the reason Fetching, and what was accepted last is served.
 func (r *Reconciler) readFetched(ctx context.Context, p Package, s *state, version string, get fetcher) *problem {
 	if s.content.version != version {
@@ -95,7 +95,7 @@ func fetching() *problem {
 // beginFetch begins a fetch, whose end is an event.
 func (r *Reconciler) beginFetch(ctx context.Context, p Package, s *state, version string, get fetcher) {
 	f := &fetch{version: version, done: make(chan struct{})}
-	ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a step ends before its fetches
+	ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a reconcile ends before its fetches
 	s.fetch = f
 	known := s.content.artifact
 	go func() {
@@ -255,7 +255,7 @@ func (w within) Module(path, version string) (fs.FS, error) {
 	return w.modules.Module(path, version)
 }
 
-// later has no modules: what needs one is fetched beside the steps.
+// later has no modules: what needs one is fetched beside the reconciles.
 type later struct{}
 
 var errLater = errors.New("it is fetched later")

@@ -40,7 +40,7 @@ type ImpactObject struct {
 // MaxImpactObjects is how many objects of a plan the status of a Package lists.
 const MaxImpactObjects = 20
 
-// A planning is the plan of a content. It is made beside the steps, because it may take long.
+// A planning is the plan of a content. It is made beside the reconciles, because it may take long.
 type planning struct {
 	// from and digest are those of the version that is served, or "", and of the content.
 	from, digest string
@@ -209,7 +209,7 @@ func (p *planning) problem(l Limits) *problem {
 // beginPlan begins a plan, whose end is an event, and returns that the content waits for it.
 func (r *Reconciler) beginPlan(ctx context.Context, p Package, s *state, made *planning, served *Candidate, next Candidate) *problem {
 	made.digest, made.done = next.Program.Digest(), make(chan struct{})
-	ctx, made.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a step ends before its plans
+	ctx, made.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a reconcile ends before its plans
 	s.endPlan()
 	s.plan = made
 	go func() {

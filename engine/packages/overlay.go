@@ -19,7 +19,7 @@ import (
 
 // Overlays reads the Overlays of the cluster, and watches them.
 type Overlays interface {
-	// List returns all Overlays, and has Step called for the Package when there are others.
+	// List returns all Overlays, and has Reconcile called for the Package when there are others.
 	List(ctx context.Context, name string) ([]*unstructured.Unstructured, error)
 	// Forget ends that.
 	Forget(name string)

@@ -18,7 +18,7 @@ import (
 	"operetta.dev/engine/rollout"
 )
 
-// A Reconciler serves Packages. Step is safe for concurrent use for different Packages.
+// A Reconciler serves Packages. Reconcile is safe for concurrent use for different Packages.
 type Reconciler struct {
 	// Cluster has the Packages that the Selector selects, and Revisions the PackageRevisions.
 	Cluster, Revisions cluster.Cluster
@@ -35,7 +35,7 @@ type Reconciler struct {
 	Server     Server
 	Planner    Planner
 	Recorder   Recorder
-	// Enqueue has Step called again for a Package.
+	// Enqueue has Reconcile called again for a Package.
 	Enqueue func(name string)
 	Log     logr.Logger
 	Now     func() time.Time
@@ -52,7 +52,7 @@ type Reconciler struct {
 	plans slots
 }
 
-// state is what is known of one Package between steps. Only one step of a Package runs at a time.
+// state is what is known of one Package between reconciles. Only one reconcile of a Package runs at a time.
 type state struct {
 	uid types.UID
 	// exams are the examinations of contents, by their digests.
@@ -78,8 +78,8 @@ type state struct {
 	revisionsRead bool
 }
 
-// Step takes a Package one step further, and returns when the next one is due, 0 for never.
-func (r *Reconciler) Step(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+// Reconcile takes a Package one step further, and returns when the next one is due, 0 for never.
+func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	name := key.Name
 	u, err := r.Cluster.GetCached(ctx, cluster.Ref{GroupVersionKind: Kind, Name: name})
 	if err != nil {

@@ -117,7 +117,7 @@ func (s *site) get(name string) *unstructured.Unstructured {
 func (s *site) step(name string) error {
 	s.t.Helper()
 	for {
-		_, err := s.Step(s.t.Context(), types.NamespacedName{Name: name})
+		_, err := s.Reconcile(s.t.Context(), types.NamespacedName{Name: name})
 		if !s.examining(name) {
 			return err
 		}

@@ -166,7 +166,7 @@ func notInstalled(err error) *problem {
 	return out
 }
 
-// result is what came of one step.
+// result is what came of one reconcile.
 type result struct {
 	// problem is why the content of the source is not served, or nil.
 	problem *problem
@@ -190,7 +190,7 @@ func (o *result) err() error {
 	return o.problem.err
 }
 
-// again returns when the next step is due, 0 for never.
+// again returns when the next reconcile is due, 0 for never.
 func (o *result) again(s *state, now time.Time) time.Duration {
 	var all []time.Duration
 	if at := s.content.askAgain; !at.IsZero() {

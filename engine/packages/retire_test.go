@@ -111,7 +111,7 @@ func TestADeletedPackageThatIsNotServedAsksSeldomAndForOneResource(t *testing.T)
 				t.Fatal(err)
 			}
 			s.limits = nil
-			again, err := s.Step(t.Context(), types.NamespacedName{Name: "p"})
+			again, err := s.Reconcile(t.Context(), types.NamespacedName{Name: "p"})
 			if err != nil || again != tc.again {
 				t.Errorf("%s: the next step is due in %v: %v", tc.reason, again, err)
 			}

@@ -46,7 +46,7 @@ func (r *Reconciler) report(ctx context.Context, p Package, s *state, out *resul
 	u.SetUID(p.object.GetUID())
 	err := r.Cluster.ApplyStatus(ctx, u)
 	if apierrors.IsConflict(err) {
-		return nil // it was replaced, and its next step is about the other one
+		return nil // it was replaced, and its next reconcile is about the other one
 	}
 	if err != nil {
 		return fmt.Errorf("package %s: writing the status: %w", p.Name, err)

@@ -28,7 +28,7 @@ type trial struct {
 	world   *dryrun.World
 	// before is the resource before the new version was run.
 	before  *unstructured.Unstructured
-	changes []cluster.Event
+	changes []cluster.ObjectChange
 	// old and new are what the versions have come to.
 	old, new side
 	// paused says that somebody has paused the resource, and unread that the API server has not returned something.

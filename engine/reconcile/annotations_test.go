@@ -104,7 +104,7 @@ func TestTheLogLevelOfOneResource(t *testing.T) {
 		lines = 0
 		life := newLife(c)
 		life.Allow = allow
-		if _, err := life.Step(ctx, shopKey, p); err != nil {
+		if _, err := life.Reconcile(ctx, shopKey, p); err != nil {
 			t.Fatal(err)
 		}
 		return lines

@@ -248,11 +248,11 @@ func TestHooksBeforeDeletionRunAlsoWhenNothingWasMade(t *testing.T) {
 	})
 }
 
-func TestAStrayIsHeldForItsHooksAlsoWhenNothingWasMade(t *testing.T) {
+func TestAResourceWithoutItsPackageIsHeldForItsHooksAlsoWhenNothingWasMade(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, unready+`hooks: beforeDelete: sign: objects: job: {apiVersion: "batch/v1", kind: "Job", metadata: name: "sign-off"}`)
 	b.rest()
-	b.stray(old)
-	b.restStray()
+	b.deleteWithoutPackage(old)
+	b.restWithoutPackage()
 	b.expect("the hook may be about what is elsewhere", "False PackageMissing", "hooks.beforeDelete.sign")
 }

@@ -87,7 +87,7 @@ func (b *bench) load(body string) {
 // step takes the resource one step further, and the clock with it.
 func (b *bench) step() (time.Duration, error) {
 	b.now = b.now.Add(time.Second)
-	return b.life.Step(b.t.Context(), shopKey, b.program)
+	return b.life.Reconcile(b.t.Context(), shopKey, b.program)
 }
 
 // rest steps until nothing changes any more, and returns when it wants to come again.

@@ -52,7 +52,7 @@ func (b *bench) stepsOf(n int, p reconcile.Package) time.Duration {
 	for range n {
 		b.now = b.now.Add(time.Second)
 		var err error
-		if again, err = b.life.Step(b.t.Context(), shopKey, p); err != nil {
+		if again, err = b.life.Reconcile(b.t.Context(), shopKey, p); err != nil {
 			b.t.Fatal(err)
 		}
 	}
@@ -382,7 +382,7 @@ func TestAnEvaluationBeyondALimitIsLogged(t *testing.T) {
 	act(t, b.memory, map[string]any{"list": ones(600)})
 	for range 5 {
 		b.now = b.now.Add(time.Second)
-		if _, err := b.life.Step(logr.NewContext(t.Context(), log), shopKey, b.program); err != nil {
+		if _, err := b.life.Reconcile(logr.NewContext(t.Context(), log), shopKey, b.program); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -425,7 +425,7 @@ func TestAnEvaluationThatWasNotMadeIsRetriedAndIsNobodysFault(t *testing.T) {
 	b.rest()
 	act(t, b.memory, map[string]any{"list": ones(2)})
 	b.now = b.now.Add(time.Second)
-	if _, err := b.life.Step(b.t.Context(), shopKey, unavailable{b.program}); err == nil {
+	if _, err := b.life.Reconcile(b.t.Context(), shopKey, unavailable{b.program}); err == nil {
 		t.Error("it is not retried")
 	}
 	b.expect("it says what it waits for", "False EvaluationFailed", "no process can be started")

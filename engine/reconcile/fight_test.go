@@ -25,7 +25,7 @@ func (b *bench) live(minutes int, act func() bool) []fight {
 	began := b.now
 	for at := 0; at < minutes; at = int(b.now.Sub(began) / time.Minute) {
 		before := len(b.memory.Changes())
-		again, err := b.life.Step(b.t.Context(), shopKey, b.program)
+		again, err := b.life.Reconcile(b.t.Context(), shopKey, b.program)
 		if err != nil {
 			again = time.Second // as the queue does, at first
 		}
@@ -190,7 +190,7 @@ func TestAChangeOfTheSpecEndsAPauseAtOnce(t *testing.T) {
 	b := newBench(t, noted)
 	step := func() {
 		t.Helper()
-		if _, err := b.life.Step(t.Context(), shopKey, b.program); err != nil {
+		if _, err := b.life.Reconcile(t.Context(), shopKey, b.program); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A memory is what the process remembers of one resource between its steps. It ends with the
-// process: whatever has to survive that is in the status. A resource has one step at a time; a
+// A memory is what the process remembers of one resource between its reconciles. It ends with the
+// process: whatever has to survive that is in the status. A resource has one reconcile at a time; a
 // part has a lock if the components of a layer use it, because those are applied concurrently.
 type memory struct {
 	// uid is that of the resource: another one of its name remembers nothing.
@@ -21,7 +21,7 @@ type memory struct {
 	writes        writeHistory
 	evaluation    exceededEvaluation
 	refusedStatus refusedStatus
-	// read is what the last step has read, or nil if it has failed, and settled the same if it has found nothing to do.
+	// read is what the last reconcile has read, or nil if it has failed, and settled the same if it has found nothing to do.
 	read    *reading
 	settled *settled
 	// statusForbidden says that the API server forbids to write the status, and people were told.
@@ -35,7 +35,7 @@ type memories struct {
 }
 
 // get returns the memory of a resource, which is empty for a new one. A resource may be deleted and
-// created again before a step sees that it was gone.
+// created again before a reconcile sees that it was gone.
 func (m *memories) get(key types.NamespacedName, uid types.UID) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()

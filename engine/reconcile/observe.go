@@ -7,7 +7,7 @@ import (
 
 // An Observer is told how far resources are, such as for metrics.
 type Observer interface {
-	// Observe is told what a step has found out, even if the status could not be written yet.
+	// Observe is told what a reconcile has found out, even if the status could not be written yet.
 	Observe(key types.NamespacedName, found status.Summary)
 	// Gone is told that a resource does not exist any more.
 	Gone(key types.NamespacedName)

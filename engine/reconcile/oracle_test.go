@@ -193,7 +193,7 @@ func before(t *testing.T, pin string) *bench {
 	b.life.NewSalt = func() string { return "" }
 	for range 8 {
 		b.now = b.now.Add(5 * time.Second)
-		if _, err := b.life.Step(t.Context(), shopKey, unkeyed{b.program}); err != nil {
+		if _, err := b.life.Reconcile(t.Context(), shopKey, unkeyed{b.program}); err != nil {
 			t.Fatal(err)
 		}
 		completeJobs(t, b.memory)

@@ -13,14 +13,14 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// StepPackageMissing is Step for a resource whose package does not run here. It tears down a resource
+// ReconcilePackageMissing is Reconcile for a resource whose package does not run here. It tears down a resource
 // that is being deleted, from its inventory; everything else needs the package.
-func (l *Reconciler) StepPackageMissing(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+func (l *Reconciler) ReconcilePackageMissing(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	redactor := redact.New()
-	return l.recovered(ctx, key, nil, redactor, func() (time.Duration, error) { return l.stepPackageMissing(ctx, key, redactor) })
+	return l.recovered(ctx, key, nil, redactor, func() (time.Duration, error) { return l.reconcilePackageMissing(ctx, key, redactor) })
 }
 
-func (l *Reconciler) stepPackageMissing(ctx context.Context, key types.NamespacedName, redactor *redact.Redactor) (time.Duration, error) {
+func (l *Reconciler) reconcilePackageMissing(ctx context.Context, key types.NamespacedName, redactor *redact.Redactor) (time.Duration, error) {
 	s, err := l.fetch(ctx, key, nil, redactor)
 	wrong, unread := errors.AsType[*corruptStatusError](err)
 	if err != nil && !unread {

@@ -13,20 +13,20 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// stray deletes the resource of a bench, and makes its deletion an age old.
-func (b *bench) stray(age time.Duration) {
+// deleteWithoutPackage deletes the resource of a bench, and makes its deletion an age old.
+func (b *bench) deleteWithoutPackage(age time.Duration) {
 	b.t.Helper()
 	act(b.t, b.memory, deleted)
 	b.restart()
 	b.now = b.find("Shop", shopKey.Name).GetDeletionTimestamp().Add(age)
 }
 
-// restStray steps without the package until nothing changes any more.
-func (b *bench) restStray() time.Duration {
+// restWithoutPackage steps without the package until nothing changes any more.
+func (b *bench) restWithoutPackage() time.Duration {
 	b.t.Helper()
 	for range 40 {
 		before := len(b.memory.Changes())
-		again, err := b.life.StepPackageMissing(b.t.Context(), shopKey)
+		again, err := b.life.ReconcilePackageMissing(b.t.Context(), shopKey)
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -52,12 +52,12 @@ func (b *bench) heard(reason string) int {
 
 const old = time.Minute
 
-func TestG2AStrayIsTornDownFromItsInventoryInOrder(t *testing.T) {
+func TestG2AResourceWithoutItsPackageIsTornDownFromItsInventoryInOrder(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, ordered)
 	b.rest()
-	b.stray(old)
-	b.restStray()
+	b.deleteWithoutPackage(old)
+	b.restWithoutPackage()
 	if diff := cmp.Diff([]string{"shop-top", "shop-role", "shop-far", "shop-base", "my"}, b.deletions(), unordered); diff != "" {
 		t.Errorf("everything goes but what is to be left behind (-want +got):\n%s", diff)
 	}
@@ -66,7 +66,7 @@ func TestG2AStrayIsTornDownFromItsInventoryInOrder(t *testing.T) {
 	}
 }
 
-func TestAStrayThatIsNotDeletedIsLeftAsItIs(t *testing.T) {
+func TestAResourceWithoutItsPackageThatIsNotDeletedIsLeftAsItIs(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, ordered)
 	b.rest()
@@ -76,28 +76,28 @@ func TestAStrayThatIsNotDeletedIsLeftAsItIs(t *testing.T) {
 	}
 	before := len(b.memory.Changes())
 	b.restart()
-	if again := b.restStray(); again != 0 || len(b.memory.Changes()) != before {
+	if again := b.restWithoutPackage(); again != 0 || len(b.memory.Changes()) != before {
 		t.Errorf("without the package nothing is repaired: %v, again in %s", b.memory.Changes()[before:], again)
 	}
 }
 
-func TestAStrayIsLeftToWhoeverRunsItsPackageAtFirst(t *testing.T) {
+func TestAResourceWithoutItsPackageIsLeftToWhoeverRunsItsPackageAtFirst(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, ordered)
 	b.rest()
-	b.stray(3 * time.Second)
+	b.deleteWithoutPackage(3 * time.Second)
 	before := len(b.memory.Changes())
-	if again := b.restStray(); again != 7*time.Second || len(b.memory.Changes()) != before {
+	if again := b.restWithoutPackage(); again != 7*time.Second || len(b.memory.Changes()) != before {
 		t.Errorf("another process may be in the middle of a rollout: %v, again in %s", b.memory.Changes()[before:], again)
 	}
 	b.now = b.now.Add(7 * time.Second)
-	b.restStray()
+	b.restWithoutPackage()
 	if left := b.find("Shop", shopKey.Name); left != nil {
 		t.Errorf("nobody came: %v", left.Object["status"])
 	}
 }
 
-func TestAStrayIsHeldWhileHooksBeforeItsDeletionAreDue(t *testing.T) {
+func TestAResourceWithoutItsPackageIsHeldWhileHooksBeforeItsDeletionAreDue(t *testing.T) {
 	t.Parallel()
 	ready := func(t *testing.T) *bench {
 		t.Helper()
@@ -110,10 +110,10 @@ func TestAStrayIsHeldWhileHooksBeforeItsDeletionAreDue(t *testing.T) {
 	held := func(t *testing.T, b *bench) {
 		t.Helper()
 		before := len(b.deletions())
-		if again := b.restStray(); again != 0 {
+		if again := b.restWithoutPackage(); again != 0 {
 			t.Errorf("it comes again in %s without an event", again)
 		}
-		b.restStray()
+		b.restWithoutPackage()
 		b.expect("it says what to do", "False PackageMissing", "package shop is not run here", reconcile.AnnotationSkipHooks)
 		if got := b.status()["phase"]; got != string(status.PhaseDeleting) {
 			t.Errorf("phase %v", got)
@@ -131,17 +131,17 @@ func TestAStrayIsHeldWhileHooksBeforeItsDeletionAreDue(t *testing.T) {
 	t.Run("until a person skips them", func(t *testing.T) {
 		t.Parallel()
 		b := ready(t)
-		b.stray(old)
+		b.deleteWithoutPackage(old)
 		held(t, b)
 		b.expect("it names the hook", "False PackageMissing", "hooks.beforeDelete.backup")
 		annotate(t, b.memory, reconcile.AnnotationSkipHooks, "true")
-		b.restStray()
+		b.restWithoutPackage()
 		gone(t, b)
 	})
 	t.Run("until the package is back, which runs them", func(t *testing.T) {
 		t.Parallel()
 		b := ready(t)
-		b.stray(old)
+		b.deleteWithoutPackage(old)
 		held(t, b)
 		b.rest()
 		if b.find("ConfigMap", "web") == nil || len(objects(t, b.memory, "Job")) != 2 {
@@ -156,7 +156,7 @@ func TestAStrayIsHeldWhileHooksBeforeItsDeletionAreDue(t *testing.T) {
 		b := ready(t)
 		act(t, b.memory, deleted)
 		b.rest()
-		b.stray(old)
+		b.deleteWithoutPackage(old)
 		held(t, b)
 	})
 	t.Run("also when one has failed", func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestAStrayIsHeldWhileHooksBeforeItsDeletionAreDue(t *testing.T) {
 		b.rest()
 		endJobs(t, b.memory, "Failed")
 		b.rest()
-		b.stray(old)
+		b.deleteWithoutPackage(old)
 		held(t, b)
 	})
 	t.Run("also when its status was lost", func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestAStrayIsHeldWhileHooksBeforeItsDeletionAreDue(t *testing.T) {
 		b.wipe()
 		b.restart()
 		b.now = b.find("Shop", shopKey.Name).GetDeletionTimestamp().Add(old)
-		b.restStray()
+		b.restWithoutPackage()
 		b.expect("nobody knows whether there are hooks", "False PackageMissing", "its status was lost", reconcile.AnnotationSkipHooks)
 		if b.find("ConfigMap", "web") == nil {
 			t.Error("an object went although there is a hook")
@@ -199,8 +199,8 @@ func TestHooksBeforeDeletionAreKnownBeforeTheFirstObject(t *testing.T) {
 	b.rest()
 	completeJobs(t, b.memory)
 	b.rest()
-	b.stray(old)
-	b.restStray()
+	b.deleteWithoutPackage(old)
+	b.restWithoutPackage()
 	if left := b.memory.Refs(); len(left) != 0 || b.heard("DeletionHeld") != 0 {
 		t.Errorf("the package has no such hook any more: left %v", left)
 	}
@@ -227,14 +227,14 @@ func (s *notingStore) ApplyStatus(ctx context.Context, u *unstructured.Unstructu
 	return s.Cluster.ApplyStatus(ctx, u)
 }
 
-func TestTheStatusOfAStrayIsWrittenOverTheVersionThatWasRead(t *testing.T) {
+func TestTheStatusOfAResourceWithoutItsPackageIsWrittenOverTheVersionThatWasRead(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, guarded)
 	b.rest()
-	b.stray(old)
+	b.deleteWithoutPackage(old)
 	store := b.note()
 	read := b.find("Shop", shopKey.Name).GetResourceVersion()
-	b.restStray()
+	b.restWithoutPackage()
 	if diff := cmp.Diff([]string{read}, store.over); diff != "" || read == "" {
 		t.Errorf("another process may have noted that a hook has run (-want +got):\n%s", diff)
 	}

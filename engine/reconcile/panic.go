@@ -14,11 +14,11 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// recovered takes a step, and turns a panic into a status of the resource and an error. The process
+// recovered runs a reconcile, and turns a panic into a status of the resource and an error. The process
 // has to go on for other resources, and an unchanged status might say Ready although nothing
 // reconciles the resource.
-func (l *Reconciler) recovered(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor, step func() (time.Duration, error)) (again time.Duration, err error) {
-	fault := caught(func() { again, err = step() })
+func (l *Reconciler) recovered(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor, reconcile func() (time.Duration, error)) (again time.Duration, err error) {
+	fault := caught(func() { again, err = reconcile() })
 	if fault == nil {
 		return again, err
 	}

@@ -134,7 +134,7 @@ func TestAPanicInAStepIsSaidAndTriedAgain(t *testing.T) {
 
 			var log strings.Builder
 			ctx := logr.NewContext(t.Context(), funcr.NewJSON(func(line string) { log.WriteString(line + "\n") }, funcr.Options{}))
-			_, err := b.life.Step(ctx, shopKey, fragilePackage{b.program, at})
+			_, err := b.life.Reconcile(ctx, shopKey, fragilePackage{b.program, at})
 			if err == nil {
 				t.Error("it is not tried again")
 			}
@@ -176,11 +176,11 @@ func TestAPanicInATeardownIsSaidAndTriedAgain(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]func(*bench, context.Context, reconcile.Package) error{
 		"with its package": func(b *bench, ctx context.Context, p reconcile.Package) error {
-			_, err := b.life.Step(ctx, shopKey, p)
+			_, err := b.life.Reconcile(ctx, shopKey, p)
 			return err
 		},
 		"without a package": func(b *bench, ctx context.Context, _ reconcile.Package) error {
-			_, err := b.life.StepPackageMissing(ctx, shopKey)
+			_, err := b.life.ReconcilePackageMissing(ctx, shopKey)
 			return err
 		},
 	} {

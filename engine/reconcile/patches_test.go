@@ -82,7 +82,7 @@ func step(t *testing.T, p *evaluate.Evaluator, c *disturbed, l *reconcile.Reconc
 	t.Helper()
 	before := len(c.Changes())
 	for range times {
-		if _, err := l.Step(t.Context(), shopKey, p); err != nil {
+		if _, err := l.Reconcile(t.Context(), shopKey, p); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -25,7 +25,7 @@ type podProblem struct {
 	next  time.Time
 	looks int
 	text  string
-	// asked says that the present step has asked about it.
+	// asked says that the present reconcile has asked about it.
 	asked bool
 }
 
@@ -111,9 +111,9 @@ func (p *podProblems) looked(at *podProblem, text string, now time.Time) {
 	at.next, at.text = now.Add(looks[at.looks]), text
 }
 
-// endStep returns when to look again, or 0. A workload that the step has not asked about is ready
+// endReconcile returns when to look again, or 0. A workload that the reconcile has not asked about is ready
 // or gone, and is forgotten.
-func (p *podProblems) endStep(now time.Time) time.Duration {
+func (p *podProblems) endReconcile(now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var due time.Duration

@@ -7,7 +7,7 @@
 //	        └─ otherwise ─> rollout (writeAhead) ┘
 //
 // Whatever has to survive a crash is stored before it is needed: the finalizer, then the
-// inventory, then the objects. Each write is idempotent, and the next step completes one that
+// inventory, then the objects. Each write is idempotent, and the next reconcile completes one that
 // was interrupted anywhere.
 //
 // Where to look:
@@ -20,7 +20,7 @@
 //	pause.go               pausing; annotations.go the other annotations for people
 //	finalizer.go           the write of the finalizer; whether there has to be one is for rollout (NeedsFinalizer)
 //	teardown.go            deletion; package_missing.go deletion without the package
-//	unchanged.go           steps of resources at rest
+//	unchanged.go           reconciles of resources at rest
 //	observe.go             what observers are told
 //	trace.go               the trace of a rollout
 //	memory.go              what the process remembers of a resource
@@ -66,7 +66,7 @@ var _ Package = (*program.Program)(nil)
 // defaultParallel is how many components of one resource are applied at once.
 const defaultParallel = 4
 
-// A Reconciler steps the resources of one kind. It is safe for concurrent use, with one step of a
+// A Reconciler reconciles the resources of one kind. It is safe for concurrent use, with one reconcile of a
 // resource at a time.
 type Reconciler struct {
 	Kind schema.GroupVersionKind
@@ -111,7 +111,7 @@ type Reconciler struct {
 	memories memories
 }
 
-// state is what one step works on.
+// state is what one reconcile works on.
 type state struct {
 	*Reconciler
 	log        logr.Logger
@@ -122,24 +122,24 @@ type state struct {
 	inventory  ownership.Inventory
 	hookStates rollout.HookStates
 	patches    []foundPatch
-	// redactor knows the Secrets that the step has read.
+	// redactor knows the Secrets that the reconcile has read.
 	redactor *redact.Redactor
 	memory   *memory
 	// inputs are what the rollout has read besides its objects, and unwritten says that the status
 	// was as it is to be.
 	inputs    []program.Input
 	unwritten bool
-	// expected is what the step was expected to read, and expectedVersions are the versions of that before it began;
+	// expected is what the reconcile was expected to read, and expectedVersions are the versions of that before it began;
 	// "" if they are not known.
 	expected         reading
 	expectedVersions string
 }
 
-// Step takes a resource one step further with a package. It returns when to step again without an
-// event, also beside an error; 0 is never. It errors when the step has to be retried.
-func (l *Reconciler) Step(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, error) {
+// Reconcile takes a resource one step further with a package. It returns when to reconcile again without an
+// event, also beside an error; 0 is never. It errors when the reconcile has to be retried.
+func (l *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, error) {
 	redactor := redact.New()
-	again, err := l.recovered(ctx, key, p, redactor, func() (time.Duration, error) { return l.step(ctx, key, p, redactor) })
+	again, err := l.recovered(ctx, key, p, redactor, func() (time.Duration, error) { return l.reconcile(ctx, key, p, redactor) })
 	if large, ok := errors.AsType[*statusTooLargeError](err); ok {
 		logr.FromContextOrDiscard(ctx).V(1).Info("not tried again for now", "reason", redactor.Error(large))
 		return rollout.RejectedRetryAfter, nil
@@ -147,7 +147,7 @@ func (l *Reconciler) Step(ctx context.Context, key types.NamespacedName, p Packa
 	return again, redactor.Error(err)
 }
 
-func (l *Reconciler) step(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (time.Duration, error) {
+func (l *Reconciler) reconcile(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (time.Duration, error) {
 	if again, ok := l.unchanged(ctx, key, p); ok {
 		return again, nil
 	}
@@ -212,7 +212,7 @@ func (l *Reconciler) get(ctx context.Context, key types.NamespacedName) (*unstru
 	return cr, nil
 }
 
-// newState returns what a step works on, without the state in the status.
+// newState returns what a reconcile works on, without the state in the status.
 func (l *Reconciler) newState(ctx context.Context, cr *unstructured.Unstructured, p Package, redactor *redact.Redactor) *state {
 	key := types.NamespacedName{Namespace: cr.GetNamespace(), Name: cr.GetName()}
 	return &state{
@@ -270,7 +270,7 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	}
 	limited := s.limitEvaluations(in)
 	result, failure := s.engine(limited).Run(ctx, in)
-	result.RetryAfter = earliest(earliest(result.RetryAfter, limited.retryAfter), s.memory.podProblems.endStep(s.Now()))
+	result.RetryAfter = earliest(earliest(result.RetryAfter, limited.retryAfter), s.memory.podProblems.endReconcile(s.Now()))
 	result.RequeueAfter = earliest(result.RequeueAfter, result.RetryAfter)
 	again, err := s.conclude(ctx, result, failure)
 	s.noteSettled(result, again, err)
@@ -327,7 +327,7 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 	return in, err
 }
 
-// conclude writes the result of a rollout into the status, and returns when to step again.
+// conclude writes the result of a rollout into the status, and returns when to reconcile again.
 func (s *state) conclude(ctx context.Context, result rollout.Result, failure error) (time.Duration, error) {
 	if large, ok := errors.AsType[*statusTooLargeError](failure); ok {
 		return 0, large

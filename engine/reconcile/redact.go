@@ -7,8 +7,8 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// Everything that a step tells people passes through the redactor, which removes the content of the
-// Secrets that the step has read: the status of the resource and of its patches, events, the
+// Everything that a reconcile tells people passes through the redactor, which removes the content of the
+// Secrets that the reconcile has read: the status of the resource and of its patches, events, the
 // error that the queue logs, and the log.
 
 // allowNames allows the public names of a resource in messages. Otherwise a Secret whose value

@@ -98,7 +98,7 @@ func TestNothingThatLeavesAStepShowsASecret(t *testing.T) {
 			log := funcr.NewJSON(func(line string) { said.WriteString("log " + line + "\n") }, funcr.Options{Verbosity: 10})
 			for range 8 {
 				b.now = b.now.Add(5e9)
-				if _, err := b.life.Step(logr.NewContext(t.Context(), log), shopKey, b.program); err != nil {
+				if _, err := b.life.Reconcile(logr.NewContext(t.Context(), log), shopKey, b.program); err != nil {
 					said.WriteString("error " + err.Error() + "\n")
 				}
 			}

@@ -54,7 +54,7 @@ func TestAStatusThatTheOperatorMayNotWriteIsSaidOnceWithARemedy(t *testing.T) {
 			}
 			step := func() error {
 				b.now = b.now.Add(time.Minute)
-				_, err := b.life.Step(t.Context(), shopKey, b.program)
+				_, err := b.life.Reconcile(t.Context(), shopKey, b.program)
 				return err
 			}
 			for range 5 {

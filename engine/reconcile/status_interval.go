@@ -7,15 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// StepUnpaced is Step for a dry run, where progress need not be held back: it lets the time
-// pass for which Step holds progress back, and takes the step again.
-func (l *Reconciler) StepUnpaced(ctx context.Context, key types.NamespacedName, p Package, pass func(time.Duration)) (time.Duration, error) {
-	wait, err := l.Step(ctx, key, p)
+// ReconcileUnpaced is Reconcile for a dry run, where progress need not be held back: it lets the time
+// pass for which Reconcile holds progress back, and reconciles again.
+func (l *Reconciler) ReconcileUnpaced(ctx context.Context, key types.NamespacedName, p Package, pass func(time.Duration)) (time.Duration, error) {
+	wait, err := l.Reconcile(ctx, key, p)
 	if err != nil || wait <= 0 || wait > progressEvery {
 		return wait, err
 	}
 	pass(wait)
-	return l.Step(ctx, key, p)
+	return l.Reconcile(ctx, key, p)
 }
 
 // untilProgress returns how long progress has to be held back, or 0.

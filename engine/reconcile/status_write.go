@@ -17,7 +17,7 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// report writes the events, and the status if it differs. It returns when to step again for a change
+// report writes the events, and the status if it differs. It returns when to reconcile again for a change
 // that was held back, or 0.
 func (s *state) report(ctx context.Context, result rollout.Result) (time.Duration, error) {
 	before := s.before

@@ -105,7 +105,7 @@ func TestAHundredReconcilesSayTheSameByteForByte(t *testing.T) {
 					b.life.Cluster, b.life.Patches = was.Cluster, was.Patches
 					memo = evaluate.New(b.program, evaluate.Options{})
 				}
-				_, _ = b.life.Step(t.Context(), shopKey, memo)
+				_, _ = b.life.Reconcile(t.Context(), shopKey, memo)
 				b.now = b.now.Add(4 * time.Second)
 				if got := b.said(); got != want {
 					t.Fatalf("D6: reconcile %d says something else:\n%s\n%s", i, want, got)

@@ -33,7 +33,7 @@ const (
 	remedyHooks     = "remove status.hooks; completed hooks will then run again"
 )
 
-// loadState reads the inventory and the hooks that earlier steps have stored in the status. It errors
+// loadState reads the inventory and the hooks that earlier reconciles have stored in the status. It errors
 // with a corruptStatusError.
 func (s *state) loadState() error {
 	var err error

@@ -239,13 +239,13 @@ func (s scene) start(c *disturbed) *process {
 // step takes every resource one step further.
 func (p *process) step(t *testing.T) error {
 	t.Helper()
-	_, err := p.shops.Step(t.Context(), shopKey, p.program)
+	_, err := p.shops.Reconcile(t.Context(), shopKey, p.program)
 	if p.part == nil {
 		return err
 	}
 	failures := []error{err}
 	for _, u := range objects(t, p.cluster.Cluster, partKind.Kind) {
-		_, err := p.parts.Step(t.Context(), types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, p.part)
+		_, err := p.parts.Reconcile(t.Context(), types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, p.part)
 		failures = append(failures, err)
 	}
 	return errors.Join(failures...)

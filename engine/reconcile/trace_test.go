@@ -62,7 +62,7 @@ func TestARolloutIsATraceWithItsEvaluationsAndComponents(t *testing.T) {
 	var lines []string
 	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
 	b.now = b.now.Add(1)
-	if _, err := b.life.Step(logr.NewContext(t.Context(), log), shopKey, b.program); err != nil {
+	if _, err := b.life.Reconcile(logr.NewContext(t.Context(), log), shopKey, b.program); err != nil {
 		t.Fatal(err)
 	}
 	got := spans.GetSpans()

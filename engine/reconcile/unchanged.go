@@ -18,7 +18,7 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A reading is what a step reads besides the resource itself.
+// A reading is what a reconcile reads besides the resource itself.
 type reading struct {
 	objects []cluster.Ref
 	inputs  []program.Input
@@ -32,18 +32,18 @@ func (r reading) equal(other reading) bool {
 	return slices.Equal(r.objects, other.objects) && slices.EqualFunc(r.inputs, other.inputs, sameInput)
 }
 
-// A settled is what a step has read that found a resource Ready and nothing to do. While all of it has
-// the same versions, another step would find the same, since a rollout is a function of what it reads.
+// A settled is what a reconcile has read that found a resource Ready and nothing to do. While all of it has
+// the same versions, another reconcile would find the same, since a rollout is a function of what it reads.
 type settled struct {
 	reading
-	// again is when to step again without an event.
+	// again is when to reconcile again without an event.
 	again time.Duration
-	// versions identifies what the step has read. It was read before the step, so it is never later than
-	// what the step has seen.
+	// versions identifies what the reconcile has read. It was read before the reconcile, so it is never later than
+	// what the reconcile has seen.
 	versions string
 }
 
-// unchanged reports whether a step would find what the last one has found, and returns when to step
+// unchanged reports whether a reconcile would find what the last one has found, and returns when to reconcile
 // again. It reads from caches only.
 func (l *Reconciler) unchanged(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, bool) {
 	m := l.memories.peek(key)
@@ -57,7 +57,7 @@ func (l *Reconciler) unchanged(ctx context.Context, key types.NamespacedName, p 
 	return m.settled.again, true
 }
 
-// expectReading notes what the step will probably read, and the versions of that. A step that reads something else
+// expectReading notes what the reconcile will probably read, and the versions of that. A reconcile that reads something else
 // tells nothing of the next one.
 func (s *state) expectReading(ctx context.Context) {
 	if was := s.memory.read; was != nil {
@@ -82,7 +82,7 @@ func (s *state) inventoryRefs() []cluster.Ref {
 	return out
 }
 
-// versions identifies everything that a step reads of a settled resource. It returns "" if something is
+// versions identifies everything that a reconcile reads of a settled resource. It returns "" if something is
 // missing or cannot be read, and if there are patches, whose status has to be written.
 func (l *Reconciler) versions(ctx context.Context, cr *unstructured.Unstructured, p Package, r reading) string {
 	if l.allowed(cr, AnnotationLogLevel) != "" {
@@ -172,7 +172,7 @@ func (v versions) addObject(u *unstructured.Unstructured) bool {
 	return u.GetResourceVersion() != ""
 }
 
-// noteSettled remembers what the step has read, and that it has found the resource Ready and nothing to do if so.
+// noteSettled remembers what the reconcile has read, and that it has found the resource Ready and nothing to do if so.
 func (s *state) noteSettled(result rollout.Result, again time.Duration, err error) {
 	s.memory.settled, s.memory.read = nil, nil
 	if err != nil {

@@ -104,14 +104,14 @@ func TestAStatusThatCannotBeReadStopsEverythingAndIsKept(t *testing.T) {
 	}
 }
 
-func TestAStrayWithAnUnreadableInventoryIsHeld(t *testing.T) {
+func TestAResourceWithoutItsPackageWithAnUnreadableInventoryIsHeld(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, ordered)
 	b.rest()
 	b.edit(func(s map[string]any) { s["inventory"] = "nothing" })
 	names := b.names()
-	b.stray(old)
-	if again := b.restStray(); again == 0 {
+	b.deleteWithoutPackage(old)
+	if again := b.restWithoutPackage(); again == 0 {
 		t.Error("nothing makes it look again")
 	}
 	b.expect("the package is not needed to say so", "False StatusUnreadable", "status.inventory is not a list")
@@ -119,7 +119,7 @@ func TestAStrayWithAnUnreadableInventoryIsHeld(t *testing.T) {
 		t.Errorf("the deletion does not wait (-was +is):\n%s", diff)
 	}
 	b.edit(func(s map[string]any) { delete(s, "inventory") })
-	b.restStray()
+	b.restWithoutPackage()
 	if got := strings.Join(b.names(), " "); got != "shop-kept" {
 		t.Errorf("left behind after the remedy: %s", got)
 	}

@@ -41,12 +41,6 @@ const (
 	moduleFileType = "application/vnd.cue.modulefile.v1"
 )
 
-// CheckReference errors if a reference or a digest is not one.
-func CheckReference(reference, digest string) error {
-	_, err := parse(reference, digest)
-	return err
-}
-
 // parse reads a reference and the digest that pins it.
 func parse(reference, digest string) (ociref.Reference, error) {
 	ref, err := ociref.Parse(reference)

@@ -3,7 +3,7 @@
 // component in the words of the status.
 //
 // It decides nothing itself: it fills a cluster in memory with the given objects, and calls the
-// decision of the reconcile there.
+// preview of the reconcile there.
 //
 //	out, err := render.Render(ctx, p, render.Input{CR: cr, Manifests: live})
 //	for _, o := range out.Objects() { ... }      // dependencies first

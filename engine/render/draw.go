@@ -27,10 +27,10 @@ func Static(p *program.Program) Output {
 }
 
 // undecided returns components without a state.
-func undecided(components []program.Component) []rollout.DecidedComponent {
-	out := make([]rollout.DecidedComponent, len(components))
+func undecided(components []program.Component) []rollout.ComponentPreview {
+	out := make([]rollout.ComponentPreview, len(components))
 	for i, c := range components {
-		out[i] = rollout.DecidedComponent{Component: status.Component{Name: c.Name}, Source: c}
+		out[i] = rollout.ComponentPreview{Component: status.Component{Name: c.Name}, Source: c}
 	}
 	return out
 }
@@ -62,8 +62,8 @@ func (o Output) dag() *graph.Graph[string, fault.Position] {
 }
 
 // byName returns the components that are no hooks.
-func (o Output) byName() map[string]rollout.DecidedComponent {
-	out := map[string]rollout.DecidedComponent{}
+func (o Output) byName() map[string]rollout.ComponentPreview {
+	out := map[string]rollout.ComponentPreview{}
 	for _, c := range o.Components {
 		out[c.Name] = c
 	}

@@ -74,7 +74,7 @@ func states(out render.Output) map[string]status.State {
 }
 
 // component returns one component of an output.
-func component(t *testing.T, out render.Output, name string) rollout.DecidedComponent {
+func component(t *testing.T, out render.Output, name string) rollout.ComponentPreview {
 	t.Helper()
 	for _, c := range out.Components {
 		if c.Name == name {
@@ -82,7 +82,7 @@ func component(t *testing.T, out render.Output, name string) rollout.DecidedComp
 		}
 	}
 	t.Fatalf("there is no component %s", name)
-	return rollout.DecidedComponent{}
+	return rollout.ComponentPreview{}
 }
 
 // identity returns "Deployment.apps default/web".

@@ -153,9 +153,9 @@ func (v *view) identify() {
 }
 
 // place puts the given objects as those that the package renders, and serves the kinds that the
-// package defines. It reports whether that may change the decision.
-func (v *view) place(d reconcile.Decision) (bool, error) {
-	wanted := map[[2]string]rollout.DecidedObject{}
+// package defines. It reports whether that may change the preview.
+func (v *view) place(d reconcile.Preview) (bool, error) {
+	wanted := map[[2]string]rollout.ObjectPreview{}
 	for _, c := range d.Components {
 		for _, o := range c.Objects {
 			wanted[[2]string{c.Name, o.Object}] = o
@@ -194,7 +194,7 @@ func (v *view) placeOne(component string, o program.Object, manifest *unstructur
 	kind := o.Identity.GroupVersionKind
 	scope, err := v.world.Scope(kind)
 	if err != nil || !o.Identity.Known() {
-		return false, nil //nolint:nilerr // the decision reports it
+		return false, nil //nolint:nilerr // the preview reports it
 	}
 	ref := ownership.RefOf(o, v.resource.Namespace, scope)
 	given := v.in.Live[component][o.Name]
@@ -292,7 +292,7 @@ func (v *view) read(in program.Input) []cluster.Ref {
 
 // absent describes the inputs that were not found, except for those that only excluded components
 // refer to.
-func (v *view) absent(d reconcile.Decision) []string {
+func (v *view) absent(d reconcile.Preview) []string {
 	var excluded []string
 	for _, c := range d.Components {
 		if c.State == status.Excluded {
@@ -317,7 +317,7 @@ func (v *view) absent(d reconcile.Decision) []string {
 }
 
 // unmatched describes the live objects that are neither rendered objects nor inputs.
-func (v *view) unmatched(d reconcile.Decision) []string {
+func (v *view) unmatched(d reconcile.Preview) []string {
 	matched := map[cluster.Ref]bool{}
 	names := map[string]bool{}
 	for _, c := range d.Rollout.Components {

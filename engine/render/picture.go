@@ -1,9 +1,9 @@
 package render
 
 import (
+	"operetta.dev/engine/explain"
 	"operetta.dev/engine/graph/picture"
 	"operetta.dev/engine/program"
-	"operetta.dev/engine/status"
 )
 
 // Picture returns the components, their objects and their dependencies, to be drawn.
@@ -17,7 +17,7 @@ func (o Output) Picture(title string) picture.Picture {
 		places[c.Name] = len(out.Nodes)
 		n := picture.Node{Title: c.Name}
 		if style.Label(c.Name) != c.Name {
-			n.State, n.Tone = string(c.State), Tone(c.State)
+			n.State, n.Tone = string(c.State), explain.ToneOf(c.State)
 		}
 		for _, line := range style.Lines(c.Name) {
 			n.Lines = append(n.Lines, picture.Line{Text: line, Tone: lineTone(n.Tone)})
@@ -53,19 +53,4 @@ func Kind(e program.Edge) picture.Kind {
 		return picture.Derived
 	}
 	return picture.Declared
-}
-
-// Tone returns how a state is drawn.
-func Tone(s status.State) picture.Tone {
-	switch s {
-	case status.Verified:
-		return picture.Good
-	case status.Failed, status.Held:
-		return picture.Bad
-	case status.Excluded, status.Deleting:
-		return picture.Absent
-	case status.Applied, status.Waiting, status.Retrying:
-		return picture.Waiting
-	}
-	return picture.Plain
 }

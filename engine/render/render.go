@@ -33,7 +33,7 @@ type Input struct {
 	Config map[string]any
 }
 
-// Output is the decision about an Input.
+// Output is what a reconcile would do about an Input.
 type Output struct {
 	// CR is the custom resource as it was evaluated, in its namespace.
 	CR map[string]any
@@ -41,7 +41,7 @@ type Output struct {
 	Invalid fault.Faults
 	// Components are all components, dependencies first, and then the hooks whose phase has
 	// come. There are none if the resource or the package is invalid as a whole.
-	Components []rollout.DecidedComponent
+	Components []rollout.ComponentPreview
 	// Hooks run at the phases of a rollout. They are no part of Objects.
 	Hooks []program.Hook
 	// Faults are the faults of the package that this custom resource shows, in the order of the
@@ -97,7 +97,7 @@ func (o Output) Objects() []Object {
 }
 
 // applies reports whether a component is applied or waits for it.
-func applies(c rollout.DecidedComponent) bool {
+func applies(c rollout.ComponentPreview) bool {
 	switch c.State {
 	case status.Failed:
 		return c.Reason == status.ReasonObjectFailed // it was applied, and did not become healthy
@@ -119,14 +119,14 @@ func inNamespace(manifest map[string]any, namespace string) map[string]any {
 }
 
 // Render decides about one custom resource as a reconcile would. Faults of the resource and of the
-// package are in the Output; it errors only if the decision itself fails.
+// package are in the Output; it errors only if there is no preview.
 func Render(ctx context.Context, p *program.Program, in Input) (Output, error) {
 	_, out, err := Open(ctx, p, in)
 	return out, err
 }
 
-// output returns the last decision.
-func (v *view) output(d reconcile.Decision) Output {
+// output returns the last preview.
+func (v *view) output(d reconcile.Preview) Output {
 	out := Output{CR: v.cr.Object, Redactor: d.Redactor, Evaluated: v.evaluates.last, Rollout: d.Rollout}
 	if invalid := d.Rollout.Invalid; len(invalid) > 0 {
 		out.Invalid = redacted(d, invalid)
@@ -147,7 +147,7 @@ func (v *view) output(d reconcile.Decision) Output {
 }
 
 // unmet returns the false and unknown predicates of components that also have a broken one.
-func unmet(d reconcile.Decision) []string {
+func unmet(d reconcile.Preview) []string {
 	var out []string
 	for _, c := range d.Components {
 		for _, p := range c.Source.Verify {
@@ -159,12 +159,12 @@ func unmet(d reconcile.Decision) []string {
 	return out
 }
 
-// Faults returns the faults of the package that a decision shows, in the order of the components, without the
+// Faults returns the faults of the package that a preview shows, in the order of the components, without the
 // values of Secrets.
-func Faults(d reconcile.Decision) fault.Faults { return redacted(d, once(faultsOf(d))) }
+func Faults(d reconcile.Preview) fault.Faults { return redacted(d, once(faultsOf(d))) }
 
 // faultsOf returns the faults of the package, or of the resource as the package sees it.
-func faultsOf(d reconcile.Decision) fault.Faults {
+func faultsOf(d reconcile.Preview) fault.Faults {
 	faults := d.Rollout.Misconfigured
 	for _, c := range d.Components {
 		faults = append(faults, componentFaults(c)...)
@@ -181,7 +181,7 @@ func faultsOf(d reconcile.Decision) fault.Faults {
 
 // componentFaults returns the faults of one component. A predicate that can never be decided is a
 // fault even before it is its turn.
-func componentFaults(c rollout.DecidedComponent) fault.Faults {
+func componentFaults(c rollout.ComponentPreview) fault.Faults {
 	if c.State == status.Excluded {
 		return nil
 	}
@@ -239,7 +239,7 @@ func once(faults fault.Faults) fault.Faults {
 
 // redacted returns faults without the values of Secrets. The rendered objects are not redacted,
 // because the user asked for them.
-func redacted(d reconcile.Decision, faults fault.Faults) fault.Faults {
+func redacted(d reconcile.Preview, faults fault.Faults) fault.Faults {
 	for i, f := range faults {
 		faults[i].Path, faults[i].Message, faults[i].Hint = d.Redactor.Text(f.Path), d.Redactor.Text(f.Message), d.Redactor.Text(f.Hint)
 	}

@@ -19,7 +19,7 @@ type Session struct {
 	refs map[[2]string]cluster.Ref
 }
 
-// Open returns a session and the decision about the Input. It errors only if the decision itself fails.
+// Open returns a session and what a reconcile would do about the Input. It errors only if there is no preview.
 func Open(ctx context.Context, p *program.Program, in Input) (*Session, Output, error) {
 	v := &view{world: dryrun.New(configured(in), p), in: in, placed: map[cluster.Ref]bool{}, evaluates: &recorder{Program: p}}
 	v.world.EvaluateWith(p.GroupVersionKind().GroupKind(), v.evaluates)
@@ -31,7 +31,7 @@ func Open(ctx context.Context, p *program.Program, in Input) (*Session, Output, 
 	}
 	s := &Session{v, map[[2]string]cluster.Ref{}}
 	for {
-		d, err := v.world.Decide(ctx, v.resource)
+		d, err := v.world.Preview(ctx, v.resource)
 		if err != nil {
 			return nil, Output{}, err
 		}
@@ -52,13 +52,13 @@ func (s *Session) World() *dryrun.World { return s.view.world }
 // Resource returns which object the custom resource is.
 func (s *Session) Resource() cluster.Ref { return s.view.resource }
 
-// Decide returns the present decision. If the custom resource does not exist any more, it is the zero Output.
-func (s *Session) Decide(ctx context.Context) (Output, error) {
+// Preview returns what the operator would do now. If the custom resource does not exist any more, it is the zero Output.
+func (s *Session) Preview(ctx context.Context) (Output, error) {
 	cr := s.view.world.Get(s.view.resource)
 	if cr == nil {
 		return Output{}, nil
 	}
-	d, err := s.view.world.Decide(ctx, s.view.resource)
+	d, err := s.view.world.Preview(ctx, s.view.resource)
 	if err != nil {
 		return Output{}, err
 	}
@@ -94,8 +94,8 @@ func (s *Session) Put(manifest map[string]any) (cluster.Ref, error) {
 	return cluster.RefOf(u), err
 }
 
-// learn notes which objects a decision renders.
-func (s *Session) learn(d reconcile.Decision) {
+// learn notes which objects a preview has.
+func (s *Session) learn(d reconcile.Preview) {
 	for _, c := range d.Rollout.Components {
 		for _, o := range c.Objects {
 			if scope, err := s.view.world.Scope(o.Identity.GroupVersionKind); err == nil && o.Identity.Known() {

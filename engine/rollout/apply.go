@@ -30,7 +30,7 @@ type application struct {
 	// settled are the objects that are now as they are wanted.
 	settled []ownership.Desired
 	// found are the objects that are as they are wanted and were missing from the cache.
-	found []step
+	found []decision
 	// recreated are the objects that were deleted to be created anew.
 	recreated []ownership.Desired
 	// outcome is set when the component could not be applied.
@@ -52,8 +52,8 @@ type write struct {
 	result *unstructured.Unstructured
 }
 
-// step is one object of a component and what to do about it.
-type step struct {
+// A decision is one object of a component and what to do about it.
+type decision struct {
 	want   ownership.Desired
 	live   *unstructured.Unstructured
 	action ownership.Action
@@ -67,23 +67,23 @@ type step struct {
 //
 // When the gate is closed, it only repairs what was applied before, towards the same manifest.
 func (ap applier) apply(ctx context.Context, want []ownership.Desired, c program.Component, closed bool) application {
-	steps, blocked := ap.steps(ctx, want, c, closed)
+	decisions, blocked := ap.decisions(ctx, want, c, closed)
 	if blocked.outcome.Name != "" {
 		return blocked
 	}
-	if changedTogether(steps) {
-		if refused := ap.dryRun(ctx, steps, 1); len(refused.failures) > 0 {
+	if changedTogether(decisions) {
+		if refused := ap.dryRun(ctx, decisions, 1); len(refused.failures) > 0 {
 			return refused.concluded(c.Name)
 		}
 	}
-	return ap.performAll(ctx, c.Name, steps)
+	return ap.performAll(ctx, c.Name, decisions)
 }
 
-// steps returns what to do about the objects of a component, and writes nothing. If one of
+// decisions returns what to do about the objects of a component, and writes nothing. If one of
 // them keeps all from being written, the application has an outcome.
-func (ap applier) steps(ctx context.Context, want []ownership.Desired, c program.Component, closed bool) ([]step, application) {
+func (ap applier) decisions(ctx context.Context, want []ownership.Desired, c program.Component, closed bool) ([]decision, application) {
 	var out application
-	var steps []step
+	var decisions []decision
 	wanted := byKind(want)
 	if closed {
 		wanted = slices.DeleteFunc(wanted, func(d ownership.Desired) bool { return !ap.appliedBefore(d) })
@@ -95,32 +95,32 @@ func (ap applier) steps(ctx context.Context, want []ownership.Desired, c program
 			panic(fault) // it stops the component, as one in this goroutine does
 		}
 		if err != nil {
-			return steps, out.refused(ap.writeFailure(ctx, step{want: d}, err)).concluded(c.Name)
+			return decisions, out.refused(ap.writeFailure(ctx, decision{want: d}, err)).concluded(c.Name)
 		}
 		if refused, ok := blockedOutcome(c.Name, s); ok && !closed {
 			out.outcome = refused
-			return append(steps, s), out
+			return append(decisions, s), out
 		}
 		if closed && s.action.Verb == ownership.Adopt {
 			continue // an adoption is more than a repair
 		}
-		steps = append(steps, s)
+		decisions = append(decisions, s)
 	}
-	delayTogether(steps)
-	return steps, out
+	delayTogether(decisions)
+	return decisions, out
 }
 
-// lookAhead returns the step of each object, or why there is none, up to the first that refuses the
+// lookAhead returns the decision about each object, or why there is none, up to the first that refuses the
 // component. Objects that are absent cost a read each: once the first of them is looked up, and the
 // component has a chance, the others are read side by side.
-func (ap applier) lookAhead(ctx context.Context, component string, want []ownership.Desired, closed bool) ([]step, []error) {
-	steps, failures := make([]step, len(want)), make([]error, len(want))
+func (ap applier) lookAhead(ctx context.Context, component string, want []ownership.Desired, closed bool) ([]decision, []error) {
+	decisions, failures := make([]decision, len(want)), make([]error, len(want))
 	group := errgroup.Group{}
 	group.SetLimit(parallelReads)
 	absent := 0
 	for i, d := range want {
 		look := func() error {
-			failures[i] = guarded(func() (err error) { steps[i], err = ap.step(ctx, component, d); return err })
+			failures[i] = guarded(func() (err error) { decisions[i], err = ap.decide(ctx, component, d); return err })
 			return nil
 		}
 		if ap.live[component][d.Object] == nil {
@@ -130,27 +130,27 @@ func (ap applier) lookAhead(ctx context.Context, component string, want []owners
 			group.Go(look)
 			continue
 		}
-		_ = look() // each step carries its own error
+		_ = look() // each decision carries its own error
 		if failures[i] != nil {
 			break
 		}
-		if _, refused := blockedOutcome(component, steps[i]); refused && !closed {
+		if _, refused := blockedOutcome(component, decisions[i]); refused && !closed {
 			break
 		}
 	}
 	_ = group.Wait()
-	return steps, failures
+	return decisions, failures
 }
 
-// performAll carries out the steps of a component. It stops at an object that is refused if the
+// performAll carries out the decisions about a component. It stops at an object that is refused if the
 // others need that one, if they are changed together, or if the API server does not answer.
-func (ap applier) performAll(ctx context.Context, component string, steps []step) application {
+func (ap applier) performAll(ctx context.Context, component string, decisions []decision) application {
 	var out application
-	for _, s := range steps {
+	for _, s := range decisions {
 		err := ap.performUnlessDelayed(ctx, s, &out)
 		if apierrors.IsAlreadyExists(err) {
 			// Somebody else was faster; the owner of that object may be the same resource.
-			if s, err = ap.step(ctx, component, s.want); err == nil {
+			if s, err = ap.decide(ctx, component, s.want); err == nil {
 				if refused, ok := blockedOutcome(component, s); ok {
 					out.outcome = refused
 					return out
@@ -162,7 +162,7 @@ func (ap applier) performAll(ctx context.Context, component string, steps []step
 			continue
 		}
 		out = out.refused(ap.writeFailure(ctx, s, err))
-		if comesFirst(s.want) || changedTogether(steps) || !isAnswer(err) {
+		if comesFirst(s.want) || changedTogether(decisions) || !isAnswer(err) {
 			break
 		}
 	}
@@ -175,10 +175,10 @@ func (ap applier) appliedBefore(d ownership.Desired) bool {
 	return ok && e.Digest == d.Digest
 }
 
-// step decides about one object. One that seems absent is read live: the cache may lag, and may
+// decide decides about one object. One that seems absent is read live: the cache may lag, and may
 // not hold the objects of others.
-func (ap applier) step(ctx context.Context, component string, d ownership.Desired) (step, error) {
-	s := step{want: d, live: ap.live[component][d.Object]}
+func (ap applier) decide(ctx context.Context, component string, d ownership.Desired) (decision, error) {
+	s := decision{want: d, live: ap.live[component][d.Object]}
 	if ap.finished(d) {
 		s.action = ownership.Action{Verb: ownership.Keep}
 		return s, nil
@@ -201,7 +201,7 @@ func (ap applier) step(ctx context.Context, component string, d ownership.Desire
 }
 
 // blockedOutcome returns the outcome of a component if an object must not be written.
-func blockedOutcome(component string, s step) (status.Component, bool) {
+func blockedOutcome(component string, s decision) (status.Component, bool) {
 	message := s.want.Ref().String() + ": " + s.action.Reason
 	switch s.action.Verb {
 	case ownership.Refuse, ownership.Conflict:
@@ -221,8 +221,8 @@ func complaint(live *unstructured.Unstructured) string {
 	return ""
 }
 
-// perform carries out one step.
-func (ap applier) perform(ctx context.Context, s step, out *application) error {
+// perform carries out one decision.
+func (ap applier) perform(ctx context.Context, s decision, out *application) error {
 	if said, ok := ap.knownRejection(s); ok {
 		return &knownRejectionError{said}
 	}
@@ -255,8 +255,8 @@ func (ap applier) perform(ctx context.Context, s step, out *application) error {
 	return nil
 }
 
-// write applies or replaces one object: the very one that step decided about, or none.
-func (ap applier) write(ctx context.Context, s step) (*unstructured.Unstructured, error) {
+// write applies or replaces one object: the very one that was decided about, or none.
+func (ap applier) write(ctx context.Context, s decision) (*unstructured.Unstructured, error) {
 	if s.live == nil || s.want.Policy.Apply == "replace" {
 		return s.send(ctx, ap.Cluster)
 	}
@@ -276,8 +276,8 @@ func (ap applier) write(ctx context.Context, s step) (*unstructured.Unstructured
 	return s.send(ctx, ap.Cluster)
 }
 
-// send sends the manifest of a step to a cluster.
-func (s step) send(ctx context.Context, to cluster.Cluster) (*unstructured.Unstructured, error) {
+// send sends the manifest of an object to a cluster.
+func (s decision) send(ctx context.Context, to cluster.Cluster) (*unstructured.Unstructured, error) {
 	if s.live == nil {
 		return to.Apply(ctx, s.want.Manifest)
 	}
@@ -295,7 +295,7 @@ func (s step) send(ctx context.Context, to cluster.Cluster) (*unstructured.Unstr
 // object: an object has one controller at most, and an apply does not remove what others wrote.
 // The marks change in the same write, or an owner that goes by them would put its reference
 // back at once. If that owner is a resource of the engine, the apply does all of it.
-func (ap applier) removeForeignController(ctx context.Context, s step) error {
+func (ap applier) removeForeignController(ctx context.Context, s decision) error {
 	live, err := ap.Cluster.GetLive(ctx, s.want.Ref())
 	if err != nil || live == nil || live.GetUID() != s.live.GetUID() {
 		return err
@@ -316,7 +316,7 @@ func (ap applier) removeForeignController(ctx context.Context, s step) error {
 // recreate deletes an object whose update the API server refuses; a later rollout creates it
 // anew. It does so only if a new object with this manifest would be accepted: a mistake in the
 // manifest must not cost the running object.
-func (ap applier) recreate(ctx context.Context, s step, out *application, refused error) error {
+func (ap applier) recreate(ctx context.Context, s decision, out *application, refused error) error {
 	if err := ap.Cluster.Probe(ctx, s.want.Manifest); err != nil {
 		return refused
 	}
@@ -328,13 +328,13 @@ func (ap applier) recreate(ctx context.Context, s step, out *application, refuse
 	return nil
 }
 
-// onlyMarks reports whether a step writes nothing but the marks of an object.
-func (s step) onlyMarks() bool {
+// onlyMarks reports whether a decision writes nothing but the marks of an object.
+func (s decision) onlyMarks() bool {
 	return s.live != nil && s.action.Verb == ownership.Repair && s.want.Policy.Apply == "createOnly"
 }
 
 // mark writes the marks of an object whose policy leaves its content as it is.
-func (ap applier) mark(ctx context.Context, s step) (*unstructured.Unstructured, error) {
+func (ap applier) mark(ctx context.Context, s decision) (*unstructured.Unstructured, error) {
 	live, err := ap.Cluster.GetLive(ctx, s.want.Ref())
 	if err != nil {
 		return nil, err

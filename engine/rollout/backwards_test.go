@@ -102,7 +102,9 @@ func TestTheOrderIsKeptWhenAComponentLeavesThePackage(t *testing.T) {
 	w.mustRun()
 	held(w, "web")
 	w.load(`components: other: objects: o: ` + configMap("other", ""))
-	w.mustRun()
+	if waits := w.mustRun().Completion; waits.Pruning == "" || waits.Refused {
+		t.Errorf("it waits for %q, refused %v: nobody has refused a deletion", waits.Pruning, waits.Refused)
+	}
 	if w.object("ConfigMap", "gate") == nil || w.object("ConfigMap", "db") == nil {
 		t.Error("G1: what the web depended on goes after it, also when all of them left the package")
 	}
@@ -163,4 +165,34 @@ components: c: {dependsOn: a: {}, objects: o: {apiVersion: "v1", kind: "ConfigMa
 			t.Errorf("left: %v", left)
 		}
 	})
+}
+
+// A component that needs another one no longer must not be deleted as if it did.
+func TestTheInventoryForgetsTheEdgesThatWereTakenAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+components: db: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "db"}
+components: web: {
+	if cr.spec.on {dependsOn: db: {}}
+	objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "web"}
+}
+`)
+	edges := func() map[string][]string {
+		out := map[string][]string{}
+		for _, g := range w.inventory {
+			if len(g.DependsOn) > 0 {
+				out[g.Component] = g.DependsOn
+			}
+		}
+		return out
+	}
+	w.mustRun()
+	if diff := cmp.Diff(map[string][]string{"web": {"db"}}, edges()); diff != "" {
+		t.Errorf("edges at first (-want +got):\n%s", diff)
+	}
+	w.spec["on"] = false
+	w.mustRun()
+	if diff := cmp.Diff(map[string][]string{}, edges()); diff != "" {
+		t.Errorf("edges without the dependency (-want +got):\n%s", diff)
+	}
 }

@@ -5,10 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
@@ -127,5 +129,26 @@ func TestWhatKeepsHooksBeforeDeletionFromRunningIsReported(t *testing.T) {
 		if !result.Inventory.Equal(w.inventory) {
 			t.Errorf("%s: the inventory is %v", name, result.Inventory)
 		}
+	}
+}
+
+// A hook whose end is forgotten runs twice.
+func TestWhenTheDeletionBeginsTheStatesOfHooksAreKept(t *testing.T) {
+	t.Parallel()
+	before := rollout.HookStates{"hooks.afterDeploy.migrate": {State: status.Verified, Digest: "d"}}
+	for name, got := range map[string]rollout.HookStates{"begun": before.WithDeletionBegun(), "unknown": before.WithHooksUnknown()} {
+		if diff := cmp.Diff(before["hooks.afterDeploy.migrate"], got["hooks.afterDeploy.migrate"]); diff != "" || len(got) != 2 {
+			t.Errorf("%s: the states are %v (-want +got):\n%s", name, got, diff)
+		}
+		if got.DeletionBegun() != (name == "begun") {
+			t.Errorf("%s: the deletion has begun: %v", name, got.DeletionBegun())
+		}
+	}
+	one := ownership.Inventory{{Component: "a", Objects: []ownership.Entry{{Object: "o", APIVersion: "v1", Kind: "ConfigMap", Name: "a"}}}}
+	if why := before.WithHooksUnknown().BeforeDeletion(one); why == "" {
+		t.Error("one object is deleted without its hooks when nobody knows whether there are any")
+	}
+	if len(before) != 1 {
+		t.Errorf("the states before were changed, and others still have them: %v", before)
 	}
 }

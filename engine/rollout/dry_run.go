@@ -12,9 +12,9 @@ import (
 // changedTogether reports whether several objects are written, one of them because its
 // rendering has changed. Then all are written or none: a Service whose selector was changed
 // for pods that are refused has no endpoints.
-func changedTogether(steps []step) bool {
+func changedTogether(decisions []decision) bool {
 	writes, changed := 0, false
-	for _, s := range steps {
+	for _, s := range decisions {
 		if s.writes() {
 			writes++
 		}
@@ -23,13 +23,13 @@ func changedTogether(steps []step) bool {
 	return changed && writes > 1
 }
 
-// dryRun asks the API server whether it would accept the writes of some steps, but for the
+// dryRun asks the API server whether it would accept the writes that were decided, but for the
 // first few, and returns what it would refuse.
-func (ap applier) dryRun(ctx context.Context, steps []step, unasked int) application {
+func (ap applier) dryRun(ctx context.Context, decisions []decision, unasked int) application {
 	var out application
-	steps = slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return !s.writes() })
+	decisions = slices.DeleteFunc(slices.Clone(decisions), func(s decision) bool { return !s.writes() })
 	dry := ap.Cluster.DryRun()
-	for i, s := range steps {
+	for i, s := range decisions {
 		if said, ok := ap.knownRejection(s); ok {
 			out = out.refused(said)
 			continue
@@ -47,7 +47,7 @@ func (ap applier) dryRun(ctx context.Context, steps []step, unasked int) applica
 // wouldBeRefused reports whether the error of a dry run means that the write itself would be
 // refused. A dry run can also fail for reasons of its own: a webhook that supports none, a
 // namespace that the same component creates.
-func (ap applier) wouldBeRefused(ctx context.Context, s step, err error) bool {
+func (ap applier) wouldBeRefused(ctx context.Context, s decision, err error) bool {
 	switch {
 	case apierrors.IsBadRequest(err):
 		return false

@@ -3,7 +3,7 @@ package rollout
 import (
 	"context"
 	"errors"
-	"iter"
+	"slices"
 	"time"
 
 	"operetta.dev/engine/cluster"
@@ -117,7 +117,7 @@ func evaluationError(err error) error {
 // teachRedactor adds the rendered Secrets to the redactor, and allows the names of what is
 // rendered in messages.
 func (ev *evaluated) teachRedactor() {
-	for c := range ev.everything() {
+	for _, c := range ev.everything() {
 		ev.in.Redactor.AllowNames(c.Name)
 		for _, o := range c.Objects {
 			if !o.NamedBySecret { // whoever has not chosen such a name learns nothing from a gap
@@ -144,26 +144,19 @@ func (ev *evaluated) discover(ctx context.Context) (bool, error) {
 	return ev.look(ctx, places)
 }
 
-// everything yields the components and then the hooks.
-func (ev *evaluated) everything() iter.Seq[program.Component] {
-	return func(yield func(program.Component) bool) {
-		for _, c := range ev.rollout.Components {
-			if !yield(c) {
-				return
-			}
-		}
-		for _, h := range ev.rollout.Hooks {
-			if !yield(h.Component) {
-				return
-			}
-		}
+// everything returns the components and then the hooks.
+func (ev *evaluated) everything() []program.Component {
+	out := slices.Clip(ev.rollout.Components)
+	for _, h := range ev.rollout.Hooks {
+		out = append(out, h.Component)
 	}
+	return out
 }
 
 // index makes byName. Of two of a name the first counts.
 func (ev *evaluated) index() {
 	ev.byName = make(map[string]program.Component, len(ev.rollout.Components))
-	for c := range ev.everything() {
+	for _, c := range ev.everything() {
 		if _, twice := ev.byName[c.Name]; !twice {
 			ev.byName[c.Name] = c
 		}

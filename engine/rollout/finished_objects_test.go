@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/ownership"
+	"operetta.dev/engine/patch"
 )
 
 // migration is a Job that removes itself, and what waits for it and reads it.
@@ -63,6 +64,22 @@ func migrated(t *testing.T, body string) *world {
 	w.reload()
 	w.wrote()
 	return w
+}
+
+// The patched Job has done its work; nothing is left to be written.
+func TestAPatchOfAJobThatCompletedAndRemovedItselfIsApplied(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, migration)
+	w.patches = []patch.Patch{{Namespace: "default", Name: "p", Generation: 1, Changes: []patch.Change{{
+		Address: "migrate.job", StrategicMerge: map[string]any{"spec": map[string]any{"backoffLimit": int64(1)}},
+	}}}}
+	w.mustRun()
+	w.finish("migrate", "Complete")
+	w.mustRun()
+	w.vanish("Job", "migrate")
+	w.reload()
+	expectOutcomes(t, "the Job is done", w.mustRun(), "p migrate.job: Applied")
+	w.expectWrites("nothing is left to be written")
 }
 
 func TestAJobThatCompletedAndRemovedItselfStaysDone(t *testing.T) {

@@ -228,3 +228,59 @@ func TestNobodyDeletesOrRollsOutBehindWhatRegressed(t *testing.T) {
 	w.mustRun()
 	w.expectWrites("F1: now it is", "update Service shop")
 }
+
+// What is held was asked for once, and may not be wanted any more.
+func TestDriftOfAHeldComponentIsNotRepaired(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+inputs: flag: {apiVersion: "v1", kind: "ConfigMap", name: "flag"}
+components: front: {
+	when: inputs.flag.object.data.on == "yes"
+	objects: page: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "front", data: text: "page"}
+}
+`)
+	w.put("somebody", &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "flag", "namespace": w.owner.Namespace}, "data": map[string]any{"on": "yes"},
+	}})
+	w.mustRun()
+	w.delete(w.object("ConfigMap", "flag"))
+	w.change("ConfigMap", "front", func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, "theirs", "data", "text")
+	})
+	expectStates(t, w.mustRun(), "front: Held Undecided")
+	w.expectWrites("neither created nor deleted nor repaired")
+}
+
+func TestAComponentSaysWhichDependenciesItWaitsFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+components: web: objects: deployment: _deployment & {metadata: name: "web", spec: replicas: 1}
+components: config: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "config"}
+components: early: objects: deployment: _deployment & {metadata: name: "early", spec: replicas: 1}
+components: front: {
+	dependsOn: {web: {}, config: {}, early: until: "applied"}
+	objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "front", data: of: live.web.deployment.metadata.name}
+}
+`)
+	for _, c := range w.mustRun().Completion.Components {
+		want := map[string][]string{"front": {"web"}}[c.Name]
+		if diff := cmp.Diff(want, c.WaitsFor); diff != "" {
+			t.Errorf("%s waits for other components (-want +got):\n%s", c.Name, diff)
+		}
+	}
+}
+
+// The cache of inputs does not have yet what the same rollout has written.
+func TestAnInputThatTheRolloutItselfHasWrittenIsThereAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+inputs: made: {apiVersion: "v1", kind: "ConfigMap", name: "made"}
+components: first: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "made", data: size: "\(cr.spec.size)"}
+components: second: {
+	dependsOn: first: {}
+	objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "second", data: size: inputs.made.object.data.size}
+}
+`)
+	expectStates(t, w.mustRun(), "first: Verified Verified", "second: Verified Verified")
+	w.expectWrites("one rollout is enough", "create ConfigMap made", "create ConfigMap second")
+}

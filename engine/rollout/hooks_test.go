@@ -209,7 +209,7 @@ func TestAFailedHookRunsAgainWhenItsObjectsAreDeleted(t *testing.T) {
 	failed := w.mustRun()
 	w.expectWrites("it is not tried again by itself")
 	expectStates(t, failed, "config: Verified Verified", "hooks.afterDeploy.migrate: Failed HookFailed")
-	if got := message(failed, "hooks.afterDeploy.migrate"); !strings.Contains(got, "Job "+w.owner.Namespace+"/migrate-") || !strings.Contains(got, "to run the hook again") {
+	if got := message(failed, "hooks.afterDeploy.migrate"); !strings.Contains(got, "; delete Job "+w.owner.Namespace+"/migrate-") || !strings.Contains(got, " to run the hook again") {
 		t.Errorf("it says %q, want the object and the way out", got)
 	}
 	w.delete(w.all("Job")[0])

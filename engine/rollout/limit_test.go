@@ -47,14 +47,14 @@ func TestAnInventoryThatTheStatusHasNoRoomForIsJudgedBeforeAnythingIsWritten(t *
 	}
 }
 
-func TestADecisionSaysThatTheStatusHasNoRoom(t *testing.T) {
+func TestAPreviewSaysThatTheStatusHasNoRoom(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fanout)
 	w.spec["size"] = int64(1900)
 	e := &rollout.Engine{Package: w.program, Cluster: w.cluster, Reach: w.program.Reach()}
-	d, err := e.Decide(t.Context(), rollout.Input{Owner: w.owner, CR: w.cr()})
+	d, err := e.Preview(t.Context(), rollout.Input{Owner: w.owner, CR: w.cr()})
 	if err != nil || d.Fault.Reason != status.ReasonStatusTooLarge || len(d.Components) > 0 {
-		t.Errorf("it decides about %d components, with the fault %+v (%v)", len(d.Components), d.Fault, err)
+		t.Errorf("it previews %d components, with the fault %+v (%v)", len(d.Components), d.Fault, err)
 	}
 	w.expectWrites("nothing is written")
 }

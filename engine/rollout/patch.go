@@ -22,7 +22,7 @@ func (ev *evaluated) patch(ctx context.Context) error {
 	}
 	ev.retryPatches = 0
 	var failure error
-	changed, reports := patch.Apply(slices.Collect(ev.everything()), ev.in.Patches, func(o program.Object) (bool, error) {
+	changed, reports := patch.Apply(ev.everything(), ev.in.Patches, func(o program.Object) (bool, error) {
 		scope, err := ev.Cluster.Scope(ctx, o.Identity.GroupVersionKind)
 		switch {
 		case cluster.IsKindNotServed(err):

@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,9 +161,12 @@ func TestAnOrphanStays(t *testing.T) {
 		t.Errorf("its owner's garbage collection would take it: %v", refs)
 	}
 	w.spec["name"] = "store"
-	w.mustRun()
+	left := w.mustRun().Events
 	if w.object("ConfigMap", "shop") == nil {
 		t.Error("it is gone although it was to be left behind")
+	}
+	if !slices.ContainsFunc(left, func(e rollout.Event) bool { return e.Reason == "Orphaned" && strings.Contains(e.Message, "shop") }) {
+		t.Errorf("the events %v do not say that it was left behind", left)
 	}
 	if w.inventory.Len() != 2 {
 		t.Errorf("it is still in the inventory: %v", w.inventory)
@@ -282,6 +286,37 @@ func TestAnObjectOfAnotherResourceIsTakenOverWhenThePolicySaysSo(t *testing.T) {
 			}
 			if row.policy == "" && !strings.Contains(message(result, "config"), "Shop another") {
 				t.Errorf("E6: it says %q, want the owner", message(result, "config"))
+			}
+		})
+	}
+}
+
+// Deleting the object would not help where its content is not what is refused.
+func TestARemedyIsSaidOnlyOfWhatIsImmutable(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason string
+		refuse error
+		want   bool
+	}{
+		"an immutable field": {"a new object may have another value", apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "shop", nil), true},
+		"a policy":           {"the policy is to be changed, or the object", apierrors.NewBadRequest("the policy says no"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, withPolicy(""))
+			w.mustRun()
+			w.site.Refuse(func(before, after *unstructured.Unstructured) error {
+				if before != nil && after != nil && after.GetName() == "shop" && after.GetKind() == "ConfigMap" {
+					return row.refuse
+				}
+				return nil
+			})
+			w.spec["size"] = int64(2)
+			result := w.mustRun()
+			expectStates(t, result, "config: Failed ObjectRejected", "other: Verified Verified")
+			if got := message(result, "config"); strings.Contains(got, "recreateOnImmutable") != row.want {
+				t.Errorf("%s: it says %q", row.reason, got)
 			}
 		})
 	}

@@ -32,7 +32,7 @@ type progress struct {
 // components returns the outcomes in the author's order, the hooks last.
 func (pr *progress) components() []status.Component {
 	var out []status.Component
-	for c := range pr.everything() {
+	for _, c := range pr.everything() {
 		if o, ok := pr.outcomes[c.Name]; ok {
 			o.Timeout, o.WaitsFor = c.Timeout, pr.waitsFor(c, o)
 			out = append(out, o)

@@ -27,7 +27,7 @@ func withinReach(owner ownership.Owner, inventory ownership.Inventory) (ownershi
 // different kinds are not in step: the deletion of the custom resource may not have reached this
 // process when the garbage collector has deleted an object of it, or has released it for
 // kubectl delete --cascade=orphan. Such an object must be neither created again nor owned again.
-func (ap applier) resolveOwnership(ctx context.Context, s *step) error {
+func (ap applier) resolveOwnership(ctx context.Context, s *decision) error {
 	switch s.action.Verb {
 	case ownership.Keep, ownership.Refuse, ownership.WaitForDeletion:
 		return nil
@@ -45,9 +45,9 @@ func (ap applier) resolveOwnership(ctx context.Context, s *step) error {
 	return ap.checkOwnerNotDeleted(ctx, s)
 }
 
-// checkOwnerNotDeleted makes a step wait if the custom resource is being deleted, is gone, or has
+// checkOwnerNotDeleted makes an object wait if the custom resource is being deleted, is gone, or has
 // been replaced by another one of its name.
-func (ap applier) checkOwnerNotDeleted(ctx context.Context, s *step) error {
+func (ap applier) checkOwnerNotDeleted(ctx context.Context, s *decision) error {
 	o := ap.in.Owner
 	u, err := ap.Cluster.GetLive(ctx, o.Ref)
 	switch {
@@ -64,7 +64,7 @@ func (ap applier) checkOwnerNotDeleted(ctx context.Context, s *step) error {
 // adoptFromDeletedOwner adopts an object that another resource has left behind, which is the case
 // if that resource is gone. It only looks for resources of the owner's kind: the operator may not
 // read others, so those count as existing.
-func (ap applier) adoptFromDeletedOwner(ctx context.Context, s *step) error {
+func (ap applier) adoptFromDeletedOwner(ctx context.Context, s *decision) error {
 	claim, _ := ownership.ClaimOn(s.live)
 	if claim.Evidence == ownership.ByReference || claim.Kind != ap.in.Owner.GroupKind() {
 		return nil

@@ -22,7 +22,7 @@
 //	run        what the rollout has done: events, requeue, result
 //
 // An applier writes the objects of one component. It sees observed only and changes nothing, so
-// several run at the same time. Engine.Decide shares the phases before the first write.
+// several run at the same time. Engine.Preview shares the phases before the first write.
 //
 // Teardown deletes everything in an inventory and needs no package.
 package rollout
@@ -165,7 +165,7 @@ func (e *Engine) Run(ctx context.Context, in Input) (Result, error) {
 // phase is a part of a rollout. An error ends the rollout.
 type phase func(context.Context) error
 
-// readOnlyPhases are the phases before the first write, which Decide shares with Run.
+// readOnlyPhases are the phases before the first write, which Preview shares with Run.
 func (r *run) readOnlyPhases() []phase {
 	return []phase{r.observe, r.evaluate, r.plan, r.stampAll, r.growInventory}
 }

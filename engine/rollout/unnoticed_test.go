@@ -93,7 +93,7 @@ func TestRenderedSecretsAreRedacted(t *testing.T) {
 	w := newWorld(t, `components: one: objects: o: {apiVersion: "v1", kind: "Secret", metadata: name: "one", stringData: password: "correct-horse-battery"}`)
 	redactor := redact.New()
 	e := &rollout.Engine{Package: w.program, Cluster: w.cluster, Reach: w.program.Reach()}
-	if _, err := e.Decide(t.Context(), rollout.Input{Owner: w.owner, CR: w.cr(), Redactor: redactor}); err != nil {
+	if _, err := e.Preview(t.Context(), rollout.Input{Owner: w.owner, CR: w.cr(), Redactor: redactor}); err != nil {
 		t.Fatal(err)
 	}
 	if got := redactor.Text("it is correct-horse-battery"); strings.Contains(got, "horse") {

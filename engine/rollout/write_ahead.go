@@ -104,7 +104,7 @@ func (r *run) storeBeforeWrite(ctx context.Context, grown ownership.Inventory) e
 	if err := r.checkInventory(grown); err != nil {
 		return err
 	}
-	ahead := WriteAhead{Inventory: grown, NeedsFinalizer: r.needsFinalizer(grown), Preview: r.preview(ctx), HookStates: r.hookStates()}
+	ahead := WriteAhead{Inventory: grown, NeedsFinalizer: r.needsFinalizer(grown), Preview: r.previewStatus(ctx), HookStates: r.hookStates()}
 	if err := r.in.StoreWriteAhead(ctx, ahead); err != nil {
 		return err
 	}
@@ -139,16 +139,16 @@ func (pr *progress) mayBeApplied(c program.Component) bool {
 	return !slices.ContainsFunc(c.Requires, func(p program.Predicate) bool { return p.Verdict != program.True })
 }
 
-// preview returns the status before the first write: a component that is in sync is judged,
+// previewStatus returns the status before the first write: a component that is in sync is judged,
 // and any other one is being applied or waits.
-func (r *run) preview(ctx context.Context) status.Completion {
+func (r *run) previewStatus(ctx context.Context) status.Completion {
 	patches := effective(r.patchReports())
 	if r.deleting {
 		return status.Completion{Components: r.components(), Change: status.Changed, Deleting: true, Patches: patches}
 	}
 	p := *r.progress // the rollout goes on from its own outcomes
 	p.outcomes, p.judged = maps.Clone(p.outcomes), maps.Clone(p.judged)
-	p.forecast(ctx, func(ctx context.Context, c program.Component) status.Component {
+	p.previewOutcomes(ctx, func(ctx context.Context, c program.Component) status.Component {
 		if !p.inSync(c.Name) {
 			return inProgress(c.Name)
 		}

@@ -61,8 +61,8 @@ func (ap applier) delayOf(d ownership.Desired, need Need) WriteDelay {
 	return ap.in.WriteBackoff.Delay(d.Component, d.Object, need)
 }
 
-// performUnlessDelayed carries out one step unless it is delayed.
-func (ap applier) performUnlessDelayed(ctx context.Context, s step, out *application) error {
+// performUnlessDelayed carries out one decision unless it is delayed.
+func (ap applier) performUnlessDelayed(ctx context.Context, s decision, out *application) error {
 	delay := ap.delayOf(s.want, needOf(s.action.Verb))
 	if !s.delayed {
 		written := len(out.writes) + len(out.recreated)
@@ -86,12 +86,12 @@ func (ap applier) performUnlessDelayed(ctx context.Context, s step, out *applica
 
 // delayTogether delays all updates of a component if one is delayed: all its objects are changed,
 // or none.
-func delayTogether(steps []step) {
-	if !slices.ContainsFunc(steps, func(s step) bool { return s.delayed && s.action.Verb == ownership.Update }) {
+func delayTogether(decisions []decision) {
+	if !slices.ContainsFunc(decisions, func(s decision) bool { return s.delayed && s.action.Verb == ownership.Update }) {
 		return
 	}
-	for i, s := range steps {
-		steps[i].delayed = s.delayed || s.action.Verb == ownership.Update
+	for i, s := range decisions {
+		decisions[i].delayed = s.delayed || s.action.Verb == ownership.Update
 	}
 }
 
@@ -106,7 +106,7 @@ func needOf(v ownership.Verb) Need {
 }
 
 // noteWritten notes that an object was written.
-func (ap applier) noteWritten(s step) {
+func (ap applier) noteWritten(s decision) {
 	if ap.in.WriteBackoff == nil {
 		return
 	}
@@ -123,7 +123,7 @@ func (ap applier) noteWritten(s step) {
 }
 
 // keepsChanging is the outcome of a component if an object was written too often.
-func keepsChanging(s step, d WriteDelay) status.Component {
+func keepsChanging(s decision, d WriteDelay) status.Component {
 	return status.Component{
 		Name: s.want.Component, State: status.Retrying, Reason: status.ReasonKeepsChanging,
 		Message: fmt.Sprintf("%s: %s (%s)", s.want.Ref(), d.text(), s.want.Position),

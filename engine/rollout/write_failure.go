@@ -57,8 +57,8 @@ type Rejections interface {
 	Keep(a Attempt, said WriteFailure)
 }
 
-// attempt is the write of a step.
-func (s step) attempt() Attempt {
+// attempt is the write of an object.
+func (s decision) attempt() Attempt {
 	a := Attempt{Ref: s.want.Ref(), Digest: s.want.Digest}
 	if s.live != nil {
 		a.UID, a.Generation = s.live.GetUID(), s.live.GetGeneration()
@@ -66,11 +66,11 @@ func (s step) attempt() Attempt {
 	return a
 }
 
-// writes reports whether a step writes something.
-func (s step) writes() bool { return !s.delayed && needOf(s.action.Verb) == Wanted }
+// writes reports whether a decision writes something.
+func (s decision) writes() bool { return !s.delayed && needOf(s.action.Verb) == Wanted }
 
 // knownRejection returns what the API server has said to the same write before.
-func (ap applier) knownRejection(s step) (WriteFailure, bool) {
+func (ap applier) knownRejection(s decision) (WriteFailure, bool) {
 	if ap.in.Rejections == nil || !s.writes() {
 		return WriteFailure{}, false
 	}
@@ -86,8 +86,8 @@ type knownRejectionError struct{ said WriteFailure }
 // Error says what the API server has said.
 func (e *knownRejectionError) Error() string { return e.said.Message }
 
-// writeFailure returns the failure that an error of a step is, and remembers a rejection.
-func (ap applier) writeFailure(ctx context.Context, s step, err error) WriteFailure {
+// writeFailure returns the failure that an error about an object is, and remembers a rejection.
+func (ap applier) writeFailure(ctx context.Context, s decision, err error) WriteFailure {
 	if known, ok := errors.AsType[*knownRejectionError](err); ok {
 		return known.said
 	}
@@ -194,7 +194,7 @@ func (ap applier) locate(d ownership.Desired, path string) fault.Position {
 
 // remedy says what to do about an update that is rejected if the API server would accept the
 // same object as a new one.
-func (ap applier) remedy(ctx context.Context, s step, err error) string {
+func (ap applier) remedy(ctx context.Context, s decision, err error) string {
 	if s.live == nil || !apierrors.IsInvalid(err) || ap.Cluster.Probe(ctx, s.want.Manifest) != nil {
 		return ""
 	}

@@ -28,7 +28,7 @@ type ending struct {
 
 // end returns how everything is.
 func (p *played) end(ctx context.Context) (ending, error) {
-	out, err := p.session.Decide(ctx)
+	out, err := p.session.Preview(ctx)
 	if err != nil {
 		return ending{}, err
 	}

@@ -186,7 +186,7 @@ func in(all map[string]any, key string) map[string]any {
 // compareAbsent compares which components and objects are not applied.
 func (c *comparison) compareAbsent(want cue.Value, out render.Output) {
 	applied := objectsOf(out)
-	known := map[string]rollout.DecidedComponent{}
+	known := map[string]rollout.ComponentPreview{}
 	for _, component := range out.Components {
 		known[component.Name] = component
 	}
@@ -216,7 +216,7 @@ func (c *comparison) compareAbsent(want cue.Value, out render.Output) {
 }
 
 // mayHave reports whether a component has an object of a name for some resource, and returns the names that are known.
-func (c *comparison) mayHave(component rollout.DecidedComponent, name string) ([]string, bool) {
+func (c *comparison) mayHave(component rollout.ComponentPreview, name string) ([]string, bool) {
 	known, open := c.index.Names("components", component.Name, "objects")
 	for _, o := range component.Source.Objects {
 		known = append(known, o.Name)

@@ -137,7 +137,7 @@ func (r *run) take(ctx context.Context, s step) ([]Difference, error) {
 	if r.session.World().ThawCaches(); err != nil {
 		return nil, err
 	}
-	out, err := r.session.Decide(ctx)
+	out, err := r.session.Preview(ctx)
 	if err != nil {
 		return nil, err
 	}

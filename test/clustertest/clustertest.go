@@ -65,7 +65,7 @@ type backend interface {
 	// refuse sets an admission check for writes; nil allows everything.
 	refuse(r memory.Admission)
 	// events returns the changes since the last call.
-	events(ctx context.Context) ([]cluster.Event, error)
+	events(ctx context.Context) ([]cluster.ObjectChange, error)
 }
 
 // Main runs the tests of a package, on clusters that serve some kinds from the
@@ -202,7 +202,7 @@ func (s *Site) Terminate() {
 
 // Events returns all changes since the last call, in order. It leaves out the updates by the garbage
 // collector that are part of a foreground deletion, so that a deletion is one event.
-func (s *Site) Events() []cluster.Event {
+func (s *Site) Events() []cluster.ObjectChange {
 	s.t.Helper()
 	all, err := s.backend.events(s.t.Context())
 	if err != nil {
@@ -213,7 +213,7 @@ func (s *Site) Events() []cluster.Event {
 
 // fromGarbageCollector reports whether a change is the garbage collector's part of a deletion in
 // the foreground: an object waits for it alone, or it takes its finalizer away.
-func fromGarbageCollector(e cluster.Event) bool {
+func fromGarbageCollector(e cluster.ObjectChange) bool {
 	if e.Verb != cluster.Updated || e.Object.GetDeletionTimestamp() == nil {
 		return false
 	}

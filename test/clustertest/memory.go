@@ -69,7 +69,9 @@ func (m *inMemory) withdraw(_ context.Context, kind schema.GroupVersionKind) err
 
 func (m *inMemory) refuse(r memory.Admission) { m.Refuse(r) }
 
-func (m *inMemory) events(context.Context) ([]cluster.Event, error) { return m.watch.Next(), nil }
+func (m *inMemory) events(context.Context) ([]cluster.ObjectChange, error) {
+	return m.watch.Next(), nil
+}
 
 func (m *inMemory) terminate(context.Context) error {
 	ns, err := m.Put("person", object(namespaceKind, "", "default"))

@@ -24,7 +24,7 @@ import (
 type recording struct {
 	mu      sync.Mutex
 	current map[string]*unstructured.Unstructured // by name
-	events  []cluster.Event
+	events  []cluster.ObjectChange
 }
 
 // record begins a recording, which ends with the context.
@@ -67,11 +67,11 @@ func (r *recording) add(e watch.Event) {
 	if verb == cluster.Deleted {
 		delete(r.current, u.GetName())
 	}
-	r.events = append(r.events, cluster.Event{Change: cluster.Change{Verb: verb, Ref: cluster.RefOf(u)}, Before: before, Object: u})
+	r.events = append(r.events, cluster.ObjectChange{Change: cluster.Change{Verb: verb, Ref: cluster.RefOf(u)}, Before: before, Object: u})
 }
 
 // take returns the events since the last call.
-func (r *recording) take() []cluster.Event {
+func (r *recording) take() []cluster.ObjectChange {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := r.events
@@ -132,17 +132,17 @@ func (l *live) waitForRecording(ctx context.Context, kind schema.GroupVersionKin
 }
 
 // events implements backend. It sorts by resourceVersion, which etcd counts over all kinds.
-func (l *live) events(ctx context.Context) ([]cluster.Event, error) {
+func (l *live) events(ctx context.Context) ([]cluster.ObjectChange, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var out []cluster.Event
+	var out []cluster.ObjectChange
 	for kind, r := range l.recordings {
 		if err := l.waitForRecording(ctx, kind, r); err != nil {
 			return nil, err
 		}
 		out = append(out, r.take()...)
 	}
-	slices.SortStableFunc(out, func(a, b cluster.Event) int {
+	slices.SortStableFunc(out, func(a, b cluster.ObjectChange) int {
 		return cmp.Compare(resourceVersionOf(a.Object), resourceVersionOf(b.Object))
 	})
 	return out, nil

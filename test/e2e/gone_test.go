@@ -183,13 +183,13 @@ func TestDeletionIsHeldWhileItsHooksNeedAPackageThatDoesNotRun(t *testing.T) {
 	})
 }
 
-func TestStraysAreLeftToOthersIfTheOperatorSaysSo(t *testing.T) {
+func TestResourcesWithoutTheirPackageAreLeftToOthersIfTheOperatorSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	p := newTestPackage(t, "leftalone", layeredBody)
 	cr := s.createAndStopOperator(p)
 	s.Delete(cr)
-	s.StartOperator(newTestPackage(t, "leftaloneby", bystanderBody).Dir, "--strays", "leave")
+	s.StartOperator(newTestPackage(t, "leftaloneby", bystanderBody).Dir, "--package-missing", "leave")
 	s.expectMinAge(cr, 15*time.Second)
 	s.Get("Secret", "top-shop-a")
 	s.StartOperator(p.Dir)

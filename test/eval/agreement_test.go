@@ -240,14 +240,16 @@ func compareAt(t *testing.T, what string, p *program.Program, ref cluster.Ref, s
 		return // it is gone
 	}
 	rendered := renderAt(t, what, p, ref, state)
-	decided, err := w.Decide(t.Context(), ref)
+	decided, err := w.Preview(t.Context(), ref)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 	if diff := cmp.Diff(texts(decided.Components), texts(rendered.Components)); diff != "" && len(rendered.Invalid) == 0 && decided.Fault.IsZero() {
 		t.Errorf("%s: render says something else than the dry run (-dry run +render):\n%s", what, diff)
 	}
-	compareStep(t, what, w, ref, rendered, func(written []cluster.Event) render.Output { return renderAt(t, what, p, ref, after(state, written)) })
+	compareStep(t, what, w, ref, rendered, func(written []cluster.ObjectChange) render.Output {
+		return renderAt(t, what, p, ref, after(state, written))
+	})
 }
 
 // renderAt returns what render says of a resource at a state, in which it exists.
@@ -269,7 +271,7 @@ func renderAt(t *testing.T, what string, p *program.Program, ref cluster.Ref, st
 }
 
 // after returns a state after changes.
-func after(state []*unstructured.Unstructured, changes []cluster.Event) []*unstructured.Unstructured {
+func after(state []*unstructured.Unstructured, changes []cluster.ObjectChange) []*unstructured.Unstructured {
 	for _, c := range changes {
 		state = slices.DeleteFunc(slices.Clone(state), func(u *unstructured.Unstructured) bool { return cluster.RefOf(u).Identity() == c.Ref.Identity() })
 		if c.Verb != cluster.Deleted {
@@ -282,7 +284,7 @@ func after(state []*unstructured.Unstructured, changes []cluster.Event) []*unstr
 // compareStep compares what render says with what the next reconcile does: with the status,
 // if it writes nothing else, and otherwise with what it writes. Another render says what is to be
 // written once some has been.
-func compareStep(t *testing.T, what string, w *dryrun.World, ref cluster.Ref, rendered render.Output, again func(written []cluster.Event) render.Output) {
+func compareStep(t *testing.T, what string, w *dryrun.World, ref cluster.Ref, rendered render.Output, again func(written []cluster.ObjectChange) render.Output) {
 	t.Helper()
 	var first *dryrun.Step
 	_ = w.Run(t.Context(), func(s dryrun.Step) {
@@ -318,7 +320,7 @@ func compareStep(t *testing.T, what string, w *dryrun.World, ref cluster.Ref, re
 
 // compareWrites compares what a reconcile writes with what render says of it: of each component once those
 // before it are written, as it may refer to them.
-func compareWrites(t *testing.T, what string, changes []cluster.Event, rendered render.Output, again func(written []cluster.Event) render.Output) {
+func compareWrites(t *testing.T, what string, changes []cluster.ObjectChange, rendered render.Output, again func(written []cluster.ObjectChange) render.Output) {
 	t.Helper()
 	component := -1
 	for i, change := range changes {
@@ -344,7 +346,7 @@ func compareWrites(t *testing.T, what string, changes []cluster.Event, rendered 
 }
 
 // renderedAs returns the index of the component of an object, and what render says of it, or -1.
-func renderedAs(rendered render.Output, ref cluster.Ref) (int, rollout.DecidedObject) {
+func renderedAs(rendered render.Output, ref cluster.Ref) (int, rollout.ObjectPreview) {
 	for i, c := range rendered.Components {
 		for _, o := range c.Objects {
 			if o.Ref().Identity() == ref.Identity() {
@@ -352,11 +354,11 @@ func renderedAs(rendered render.Output, ref cluster.Ref) (int, rollout.DecidedOb
 			}
 		}
 	}
-	return -1, rollout.DecidedObject{}
+	return -1, rollout.ObjectPreview{}
 }
 
 // texts returns what is decided about each component, with its objects byte for byte.
-func texts(components []rollout.DecidedComponent) map[string][]string {
+func texts(components []rollout.ComponentPreview) map[string][]string {
 	out := map[string][]string{}
 	for _, c := range components {
 		all := []string{shown(string(c.State), string(c.Reason), c.Message)}

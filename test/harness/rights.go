@@ -29,7 +29,7 @@ func (p *TestPackage) RequiredRules() []any {
 // other packages, which belong to the operators of other tests.
 const (
 	Everywhere = "--namespace="
-	Alone      = "--strays=leave"
+	Alone      = "--package-missing=leave"
 )
 
 // OtherNamespace creates a second namespace for the test, and returns its name.

@@ -121,7 +121,7 @@ func TestWhatInstallPrintsRunsAnOperator(t *testing.T) {
 	s.Delete(cr)
 	s.ExpectGone(cr)
 	for _, e := range s.RequestsOf(from, s.User) {
-		// Strays are looked for where the operator may list them; others are not its own.
+		// Resources whose package is missing are looked for where the operator may list them; others are not its own.
 		if e.Code == 403 && e.Verb != "list" {
 			t.Errorf("refused: %s %s", e.Verb, e.RequestURI)
 		}

@@ -219,7 +219,7 @@ var unmissed = map[string]string{
 	"patch events":                   "used when an event repeats",
 	"create events":                  "an event that cannot be written is no reason to stop",
 	"get customresourcedefinitions":  "read when a kind is looked up",
-	"list customresourcedefinitions": "strays are looked for once in ten minutes",
+	"list customresourcedefinitions": "resources whose package is missing are looked for once in ten minutes",
 }
 
 // without returns rules without the permission.

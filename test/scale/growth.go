@@ -88,7 +88,7 @@ func (w *world) makeReady(ctx context.Context, name string) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if _, err := w.reconciler.Step(ctx, types.NamespacedName{Namespace: namespace, Name: name}, w.evaluated); err != nil {
+		if _, err := w.reconciler.Reconcile(ctx, types.NamespacedName{Namespace: namespace, Name: name}, w.evaluated); err != nil {
 			return err
 		}
 		now, err := w.GetLive(ctx, cluster.RefOf(cr))

@@ -36,7 +36,7 @@ type Cluster struct {
 	objects map[cluster.Ref]*unstructured.Unstructured
 	owners  ownerIndex
 	served  map[schema.GroupKind]cluster.Scope
-	events  []cluster.Event
+	events  []cluster.ObjectChange
 	version int64
 	fields  *fieldManagers
 	refuse  Admission

@@ -17,7 +17,7 @@ func (m *Cluster) Watch() *Watch {
 }
 
 // Next returns the changes since the last call, or since the watch was started.
-func (w *Watch) Next() []cluster.Event {
+func (w *Watch) Next() []cluster.ObjectChange {
 	w.memory.mu.Lock()
 	defer w.memory.mu.Unlock()
 	// Events are only appended, and never modified.

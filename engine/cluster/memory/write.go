@@ -187,7 +187,7 @@ func (m *Cluster) keep(verb cluster.Verb, before, next *unstructured.Unstructure
 		m.objects[ref.Identity()] = next
 		m.owners.note(ref.Identity(), before, next)
 	}
-	m.events = append(m.events, cluster.Event{Change: cluster.Change{Verb: verb, Ref: ref}, Before: before, Object: next})
+	m.events = append(m.events, cluster.ObjectChange{Change: cluster.Change{Verb: verb, Ref: ref}, Before: before, Object: next})
 	return next.DeepCopy()
 }
 

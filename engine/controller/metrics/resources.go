@@ -119,7 +119,7 @@ func (r *resources) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. No step waits while a scrape takes what was counted.
+// Collect implements prometheus.Collector. No reconcile waits while a scrape takes what was counted.
 func (r *resources) Collect(out chan<- prometheus.Metric) {
 	var all []prometheus.Metric
 	r.mu.Lock()

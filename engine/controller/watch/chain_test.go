@@ -105,7 +105,7 @@ components: b: objects: map: _map & {metadata: name: "b", data: text: *inputs.re
 			for ; enqueued && reconciles < 20; reconciles++ {
 				now = now.Add(time.Minute)
 				var err error
-				if again, err = r.Step(t.Context(), key, evaluated); err != nil {
+				if again, err = r.Reconcile(t.Context(), key, evaluated); err != nil {
 					t.Fatal(err)
 				}
 				enqueued = false

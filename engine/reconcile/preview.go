@@ -10,18 +10,18 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A Decision is what the next step of a resource would do, with the messages of the status.
-type Decision struct {
-	rollout.Decision
+// A Preview is what the next reconcile of a resource would do, with the messages of the status.
+type Preview struct {
+	rollout.Preview
 	// Redactor knows the Secrets that were read, for whatever else the caller prints.
 	Redactor *redact.Redactor
 }
 
-// Decide returns what Step would do to a resource that exists and is not being deleted, and writes
-// nothing. It reads the same input as Step. It ignores a pause, to show what comes after it. It
+// Preview returns what Reconcile would do to a resource that exists and is not being deleted, and writes
+// nothing. It reads the same input as Reconcile. It ignores a pause, to show what comes after it. It
 // errors when the cluster does not answer.
-func (l *Reconciler) Decide(ctx context.Context, key types.NamespacedName, p Package) (Decision, error) {
-	out := Decision{Redactor: redact.New()}
+func (l *Reconciler) Preview(ctx context.Context, key types.NamespacedName, p Package) (Preview, error) {
+	out := Preview{Redactor: redact.New()}
 	s, err := l.fetch(ctx, key, p, out.Redactor)
 	if wrong, unread := errors.AsType[*corruptStatusError](err); unread {
 		out.Fault = status.Component{State: status.Failed, Reason: status.ReasonStatusUnreadable, Message: wrong.Error()}
@@ -38,7 +38,7 @@ func (l *Reconciler) Decide(ctx context.Context, key types.NamespacedName, p Pac
 	if err != nil {
 		return out, out.Redactor.Error(err)
 	}
-	out.Decision, err = s.engine(s.limitEvaluations(in)).Decide(ctx, in)
+	out.Preview, err = s.engine(s.limitEvaluations(in)).Preview(ctx, in)
 	out.Fault.Message = out.Redactor.Text(out.Fault.Message)
 	for i := range out.Components {
 		c := &out.Components[i]

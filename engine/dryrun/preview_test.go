@@ -9,8 +9,8 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A decision says what a reconcile would say before it gets to a component.
-func TestADecisionSaysWhatIsWrongWithTheResource(t *testing.T) {
+// A preview says what a reconcile would say before it gets to a component.
+func TestAPreviewSaysWhatIsWrongWithTheResource(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		change func(*unstructured.Unstructured)
@@ -39,7 +39,7 @@ components: a: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name:
 			if _, err := w.Put(u); err != nil {
 				t.Fatal(err)
 			}
-			got, err := w.Decide(t.Context(), ref)
+			got, err := w.Preview(t.Context(), ref)
 			if err != nil || got.Fault.Reason != row.want || (len(got.Components) == 1) != (row.want == "") {
 				t.Errorf("got %v: %s, with %d components (%v)", got.Fault.Reason, got.Fault.Message, len(got.Components), err)
 			}

@@ -12,33 +12,33 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A Decision is what a rollout would do, as far as that is known before its first write: what the
+// A Preview is what a rollout would do, as far as that is known before its first write: what the
 // API server returns for one layer may allow the next.
-type Decision struct {
-	// Fault is what is wrong with the resource or the package as a whole. No component is decided
+type Preview struct {
+	// Fault is what is wrong with the resource or the package as a whole. No component is previewed
 	// then, unless the fault is about the status fields only.
 	Fault status.Component
 	// Rollout is the result of the last evaluation, with the patches.
 	Rollout program.Rollout
 	// Components are in the order of dependencies, followed by the hooks whose phase has come.
-	Components []DecidedComponent
+	Components []ComponentPreview
 	// Patches are the results of the patches.
 	Patches []patch.Report
 }
 
-// A DecidedComponent is a component and what a rollout would do about it.
-type DecidedComponent struct {
+// A ComponentPreview is a component and what a rollout would do about it.
+type ComponentPreview struct {
 	// Component is what the status would say.
 	status.Component
 	// Source is the component as it was evaluated.
 	Source program.Component
 	// Objects are in the order in which they are written. There are none while one of them is
 	// incomplete or invalid.
-	Objects []DecidedObject
+	Objects []ObjectPreview
 }
 
-// A DecidedObject is a desired object and what a rollout would do about it.
-type DecidedObject struct {
+// A ObjectPreview is a desired object and what a rollout would do about it.
+type ObjectPreview struct {
 	ownership.Desired
 	// Live is the object as it was observed, or nil.
 	Live *unstructured.Unstructured
@@ -46,31 +46,31 @@ type DecidedObject struct {
 	Action ownership.Action
 }
 
-// Decide returns what Run would do now, and writes nothing: of what Run would write first, it
-// asks the cluster by dry runs. It errors when the cluster does not answer; the Decision is
+// Preview returns what Run would do now, and writes nothing: of what Run would write first, it
+// asks the cluster by dry runs. It errors when the cluster does not answer; the Preview is
 // valid then, too.
-func (e *Engine) Decide(ctx context.Context, in Input) (Decision, error) {
+func (e *Engine) Preview(ctx context.Context, in Input) (Preview, error) {
 	r := newRun(e, in)
 	r.through(ctx, r.readOnlyPhases()...)
-	out := Decision{Fault: r.result.Completion.Fault, Rollout: r.rollout}
+	out := Preview{Fault: r.result.Completion.Fault, Rollout: r.rollout}
 	if out.Fault.IsZero() && r.graph != nil {
-		steps := map[string][]step{}
-		r.forecast(ctx, func(ctx context.Context, c program.Component) status.Component {
-			outcome, all := r.forecastApply(ctx, c)
-			steps[c.Name] = all
+		decisions := map[string][]decision{}
+		r.previewOutcomes(ctx, func(ctx context.Context, c program.Component) status.Component {
+			outcome, all := r.previewApply(ctx, c)
+			decisions[c.Name] = all
 			return outcome
 		})
-		r.forecastHooks(ctx)
+		r.previewHooks(ctx, decisions)
 		out.Patches = r.patchReports()
-		out.Components = r.decided(ctx, steps)
+		out.Components = r.componentPreviews(ctx, decisions)
 		out.Fault = r.statusFault()
 	}
 	return out, errors.Join(r.failures...)
 }
 
-// forecast gives each component the outcome that it has before anything is written, unless it
+// previewOutcomes gives each component the outcome that it has before anything is written, unless it
 // has been judged. For a component that may be applied, apply returns it.
-func (pr *progress) forecast(ctx context.Context, apply func(context.Context, program.Component) status.Component) {
+func (pr *progress) previewOutcomes(ctx context.Context, apply func(context.Context, program.Component) status.Component) {
 	order, _ := pr.graph.Order()
 	for _, name := range order {
 		if pr.judged[name] {
@@ -90,35 +90,35 @@ func inProgress(name string) status.Component {
 	return status.Component{Name: name, State: status.Applied, Reason: status.ReasonProgressing, Message: "being applied"}
 }
 
-// forecastApply returns the outcome of a component that may be applied, and what apply would
+// previewApply returns the outcome of a component that may be applied, and what apply would
 // do about its objects.
-func (pr *progress) forecastApply(ctx context.Context, c program.Component) (status.Component, []step) {
+func (pr *progress) previewApply(ctx context.Context, c program.Component) (status.Component, []decision) {
 	ap := pr.applier()
-	steps, blocked := ap.steps(ctx, pr.desired[c.Name], c, false)
+	decisions, blocked := ap.decisions(ctx, pr.desired[c.Name], c, false)
 	if blocked.outcome.Name != "" {
-		return blocked.outcome, steps
+		return blocked.outcome, decisions
 	}
-	if refused := ap.dryRun(ctx, steps, 0).concluded(c.Name).outcome; refused.Name != "" {
-		return refused, steps
+	if refused := ap.dryRun(ctx, decisions, 0).concluded(c.Name).outcome; refused.Name != "" {
+		return refused, decisions
 	}
 	if awaited, ok := pr.awaited[c.Name]; ok {
-		return waiting(c.Name, status.ReasonKindNotServed, awaited), steps
+		return waiting(c.Name, status.ReasonKindNotServed, awaited), decisions
 	}
-	for _, s := range steps {
+	for _, s := range decisions {
 		if d := ap.delayOf(s.want, needOf(s.action.Verb)); d.Times > 0 {
-			return keepsChanging(s, d), steps
+			return keepsChanging(s, d), decisions
 		}
 	}
-	if slices.ContainsFunc(steps, step.writes) {
-		return inProgress(c.Name), steps
+	if slices.ContainsFunc(decisions, decision.writes) {
+		return inProgress(c.Name), decisions
 	}
 	pr.judged[c.Name] = true
-	return pr.judge(ctx, c), steps
+	return pr.judge(ctx, c), decisions
 }
 
-// forecastHooks gives the hooks whose phase has come the outcome that they have before
-// anything is written.
-func (hk *hooks) forecastHooks(ctx context.Context) {
+// previewHooks gives the hooks whose phase has come the outcome that they have before
+// anything is written, and adds what is decided about their objects.
+func (hk *hooks) previewHooks(ctx context.Context, decisions map[string][]decision) {
 	for _, phase := range []func() program.Phase{hk.phaseAfterDeploy, hk.phaseAfterVerify} {
 		now := phase() // the hooks after verify depend on the outcome of those before
 		for _, h := range hk.rollout.Hooks {
@@ -126,34 +126,36 @@ func (hk *hooks) forecastHooks(ctx context.Context) {
 				continue
 			}
 			if named, _, due := hk.decideHook(ctx, h.Component); due {
-				hk.forecastHook(ctx, named)
+				decisions[named.Name] = hk.previewHook(ctx, named)
 			}
 		}
 	}
 }
 
-// forecastHook gives a hook that is to be run, or is running, its outcome.
-func (hk *hooks) forecastHook(ctx context.Context, c program.Component) {
+// previewHook gives a hook that is to be run, or is running, its outcome, and returns what running it
+// would do about its objects.
+func (hk *hooks) previewHook(ctx context.Context, c program.Component) []decision {
 	if hk.stamp(ctx, c); hk.outcomes[c.Name].Name != "" {
-		return
+		return nil
 	}
 	if _, err := hk.look(ctx, hk.placesOf(ctx, c)); err != nil {
 		hk.failures = append(hk.failures, err)
-		return
+		return nil
 	}
-	steps, blocked := hk.applier().steps(ctx, hk.desired[c.Name], c, false)
+	decisions, blocked := hk.applier().decisions(ctx, hk.desired[c.Name], c, false)
 	switch {
 	case blocked.outcome.Name != "":
 		hk.outcomes[c.Name] = blocked.outcome
-	case slices.ContainsFunc(steps, step.writes):
+	case slices.ContainsFunc(decisions, decision.writes):
 		hk.outcomes[c.Name] = hookOutcome(c.Name, status.Applied, "being run")
 	default:
 		hk.outcomes[c.Name] = hk.judgeHook(ctx, c)
 	}
+	return decisions
 }
 
-// decided returns the components as a Decision has them.
-func (pr *progress) decided(ctx context.Context, steps map[string][]step) []DecidedComponent {
+// componentPreviews returns the components as a Preview has them.
+func (pr *progress) componentPreviews(ctx context.Context, decisions map[string][]decision) []ComponentPreview {
 	outcomes := map[string]status.Component{}
 	for _, o := range pr.components() {
 		outcomes[o.Name] = o
@@ -162,30 +164,30 @@ func (pr *progress) decided(ctx context.Context, steps map[string][]step) []Deci
 	for _, h := range pr.rollout.Hooks {
 		order = append(order, h.Component.Name)
 	}
-	var out []DecidedComponent
+	var out []ComponentPreview
 	for _, name := range order {
 		outcome, known := outcomes[name]
 		if !known {
 			continue // a hook whose phase has not come
 		}
 		c, _ := pr.component(name)
-		d := DecidedComponent{Component: outcome, Source: c}
-		judged := steps[name]
+		d := ComponentPreview{Component: outcome, Source: c}
+		judged := decisions[name]
 		if repairs(outcome) {
-			judged, _ = pr.applier().steps(ctx, pr.desired[name], c, true)
+			judged, _ = pr.applier().decisions(ctx, pr.desired[name], c, true)
 		}
 		for _, want := range byKind(pr.desired[name]) {
-			d.Objects = append(d.Objects, decidedObject(want, pr.live[name][want.Object], judged))
+			d.Objects = append(d.Objects, objectPreview(want, pr.live[name][want.Object], judged))
 		}
 		out = append(out, d)
 	}
 	return out
 }
 
-// decidedObject returns an object with its step, if it has one.
-func decidedObject(want ownership.Desired, live *unstructured.Unstructured, steps []step) DecidedObject {
-	out := DecidedObject{Desired: want, Live: live}
-	for _, s := range steps {
+// objectPreview returns an object with the decision about it, if there is one.
+func objectPreview(want ownership.Desired, live *unstructured.Unstructured, decisions []decision) ObjectPreview {
+	out := ObjectPreview{Desired: want, Live: live}
+	for _, s := range decisions {
 		if s.want.Object == want.Object {
 			out.Live, out.Action = s.live, s.action
 		}
