@@ -120,14 +120,14 @@ func (v vetOptions) mode() string {
 
 // definitions returns the scopes and the types of the kinds whose definitions are in the files, and in the folders crds
 // of the packages' modules.
-func (v vetOptions) definitions(ctx context.Context, in io.Reader, dirs []string) (vet.Scopes, map[string]string, error) {
+func (v vetOptions) definitions(ctx context.Context, s streams, dirs []string) (vet.Scopes, map[string]string, error) {
 	files, err := v.definitionFiles(dirs)
 	if err != nil {
 		return nil, nil, err
 	}
 	scopes, types := vet.Scopes{}, map[string]string{}
 	for _, file := range files {
-		all, err := readDocuments(ctx, file, in)
+		all, err := readDocuments(ctx, file, s.in)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -135,8 +135,8 @@ func (v vetOptions) definitions(ctx context.Context, in io.Reader, dirs []string
 			kind, scope, _ := cluster.DefinedBy(definition)
 			scopes[kind] = scope
 			of, err := vet.CustomKinds(definition)
-			if err != nil {
-				return nil, nil, fmt.Errorf("%s: %s: %w", shownName(file), kind, err)
+			if err != nil { // the API server may know better
+				printLinef(s.err, "note: %s: not all fields of %s are checked: %v", shownName(file), kind, err)
 			}
 			maps.Copy(types, of)
 		}
@@ -181,7 +181,7 @@ func (v vetOptions) run(ctx context.Context, s streams, args []string) error {
 	if err != nil {
 		return err
 	}
-	scopes, types, err := v.definitions(ctx, s.in, dirs)
+	scopes, types, err := v.definitions(ctx, s, dirs)
 	if err != nil {
 		return err
 	}

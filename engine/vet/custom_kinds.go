@@ -1,6 +1,7 @@
 package vet
 
 import (
+	"errors"
 	"fmt"
 
 	"cuelang.org/go/cue/ast"
@@ -8,32 +9,49 @@ import (
 	"cuelang.org/go/cue/format"
 	"cuelang.org/go/cue/token"
 	"cuelang.org/go/encoding/jsonschema"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// CustomKinds returns the types of the kinds that a CustomResourceDefinition defines, as CUE, by "GROUP/VERSION/KIND"; a
+// CustomKinds returns the types of the kind that a CustomResourceDefinition defines, as CUE, by "GROUP/VERSION/KIND"; a
 // source.Loader takes them. A type is closed, as an API server drops what it does not have, and has the definition's
-// bounds and required fields, but no rules in CEL. It errors if the definition cannot be read.
+// bounds and required fields, but no rules in CEL. A version without a schema has no type. It errors, beside the other
+// types, if CUE cannot read a schema.
 func CustomKinds(definition map[string]any) (map[string]string, error) {
-	found, err := jsonschema.ExtractCRDs(cuecontext.New().Encode(definition), nil)
-	if err != nil {
-		return nil, fmt.Errorf("reading the CustomResourceDefinition: %w", err)
-	}
+	u := &unstructured.Unstructured{Object: definition}
+	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
+	versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
 	out := map[string]string{}
-	for _, d := range found {
-		kind := d.Data.Spec.Names.Kind
-		if !ast.IsValidIdent("#" + kind) {
-			continue // the API server refuses it
+	var failed []error
+	for _, v := range versions {
+		version, _ := v.(map[string]any)
+		name, _ := version["name"].(string)
+		properties, has, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
+		if !has || name == "" || !ast.IsValidIdent("#"+kind) {
+			continue
 		}
-		for version, file := range d.Versions {
-			text, err := format.Node(closedFile(file, kind))
-			if err != nil {
-				return nil, fmt.Errorf("version %s of kind %s: %w", version, kind, err)
-			}
-			out[schema.GroupVersion{Group: d.Data.Spec.Group, Version: version}.String()+"/"+kind] = string(text)
+		gvk := schema.GroupVersionKind{Group: group, Version: name, Kind: kind}
+		text, err := typeOf(gvk, properties)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("version %s: %w", name, err))
+			continue
 		}
+		out[gvk.GroupVersion().String()+"/"+kind] = text
 	}
-	return out, nil
+	return out, errors.Join(failed...)
+}
+
+// typeOf returns the type of a kind by its schema.
+func typeOf(kind schema.GroupVersionKind, properties map[string]any) (string, error) {
+	file, err := jsonschema.Extract(cuecontext.New().Encode(properties), &jsonschema.Config{
+		PkgName: "kinds", SingleRoot: true, DefaultVersion: jsonschema.VersionKubernetesCRD,
+	})
+	if err != nil {
+		return "", err
+	}
+	text, err := format.Node(closedFile(file, kind.Kind))
+	return string(text), err
 }
 
 // embedded is the hidden field in which CUE keeps what each object has.
