@@ -2,8 +2,12 @@ package evaluate_test
 
 import (
 	"context"
+	"fmt"
+	"reflect"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"operetta.dev/engine/evaluate"
 	"operetta.dev/engine/program"
 )
@@ -53,6 +57,28 @@ func TestCUEEvaluatesEachSpecificationBeforeTemplatesAnswer(t *testing.T) {
 		if got := len(counting.asked) - before; got != row.asked || differ != row.differ || r.Unstored != row.says {
 			t.Errorf("%s: CUE is asked %d times, want %d; %d differ, want %d; it says %q", row.reason, got, row.asked, differ, row.differ, r.Unstored)
 		}
+	}
+}
+
+// Whether a message rests on a Secret is seen by evaluating twice, and so is asked about some of the answers only.
+func TestOneOfTwentyConfirmationsComparesAllThatCUESays(t *testing.T) {
+	t.Parallel()
+	p := form{data: "data: {a: cr.spec.name, b: live.web.cm.data.a}"}.load(t)
+	b := &countingBackend{Backend: evaluate.InProcess(p)}
+	e := evaluate.New(p, evaluate.Options{Backend: b, Templates: evaluate.TemplatesChecked})
+	for i := range 61 {
+		s := checkedSession(fmt.Sprint(i), fmt.Sprint("n", i), "a")
+		want, _ := p.Evaluate(s)
+		if got, err := e.Evaluate(s); err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("resource %d: error %v (-CUE +confirmed):\n%s", i, err, cmp.Diff(want, got))
+		}
+	}
+	asked := map[string]int{}
+	for _, what := range b.asked {
+		asked[strings.Fields(what)[0]]++
+	}
+	if diff := cmp.Diff(map[string]int{"compile": 1, "confirm": 57, "evaluate": 3}, asked); diff != "" {
+		t.Errorf("of 61 specifications (-want +got):\n%s", diff)
 	}
 }
 
