@@ -97,3 +97,62 @@ func TestASpecificationThatIsInvalidIsNeverChecked(t *testing.T) {
 		}
 	}
 }
+
+func TestATemplateForetellsWhatCUEHasNotEvaluatedYet(t *testing.T) {
+	t.Parallel()
+	p := form{data: "data: {a: cr.spec.name, b: live.web.cm.data.a}"}.load(t)
+	b := &countingBackend{Backend: evaluate.InProcess(p)}
+	e := evaluate.New(p, evaluate.Options{Backend: b, Templates: evaluate.TemplatesChecked})
+	foretold := func(s program.Session) bool {
+		t.Helper()
+		before := len(b.asked)
+		got, known := e.Foretell(s)
+		if want, _ := p.Evaluate(s); known && !reflect.DeepEqual(got, want) {
+			t.Errorf("it foretells something else (-CUE +foretold):\n%s", cmp.Diff(want, got))
+		}
+		if len(b.asked) != before {
+			t.Error("CUE is asked to foretell it")
+		}
+		return known
+	}
+	evaluated := func(s program.Session) {
+		t.Helper()
+		if _, err := e.Evaluate(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second := checkedSession("1", "x", "a"), checkedSession("2", "y", "a")
+	if foretold(first) || foretold(first) {
+		t.Error("it is foretold without a template")
+	}
+	if evaluated(first); len(b.asked) != 1 || !strings.HasPrefix(b.asked[0], "compile") {
+		t.Errorf("asking for what is not known keeps others from compiling: %v", b.asked)
+	}
+	if foretold(first) || foretold(checkedSession("1", "x", "b")) {
+		t.Error("CUE has evaluated that, so an evaluation costs no more")
+	}
+	if !foretold(second) || !foretold(second) {
+		t.Error("what has a template is not foretold")
+	}
+	if evaluated(second); len(b.asked) != 2 {
+		t.Errorf("what was foretold counts as what CUE has evaluated: %v", b.asked)
+	}
+	known := 0
+	for i := range 100 {
+		if foretold(checkedSession(fmt.Sprint(10+i), "z", "a")) {
+			known++
+		}
+	}
+	if known != 95 {
+		t.Errorf("%d of 100 are foretold, and one of 20 has to be evaluated", known)
+	}
+	for _, mode := range []evaluate.Templates{evaluate.TemplatesOn, evaluate.TemplatesOff} {
+		other := evaluate.New(p, evaluate.Options{Templates: mode})
+		if _, err := other.Evaluate(first); err != nil {
+			t.Fatal(err)
+		}
+		if _, known := other.Foretell(second); known {
+			t.Errorf("with templates %s, an evaluation costs the same", mode)
+		}
+	}
+}

@@ -92,6 +92,8 @@ type Evaluator struct {
 	hits atomic.Int64
 	// confirmations counts the answers of templates that CUE was asked to confirm.
 	confirmations atomic.Int64
+	// foretold counts the sessions of which a template could foretell something.
+	foretold atomic.Int64
 }
 
 // created counts Evaluators.
@@ -195,6 +197,35 @@ func (e *Evaluator) byCUE(ctx context.Context, s program.Session, view program.V
 	}
 	out, err := e.options.Backend.Evaluate(ctx, s)
 	return e.said(s, view, out, err)
+}
+
+// Foretell returns what a template says of a session that CUE has not evaluated since the process started, or since its
+// resource was changed, and whether there is one. Evaluate would ask CUE to confirm that, so nothing may be written because
+// of it. One of some sessions has to be confirmed all the same.
+func (e *Evaluator) Foretell(s program.Session) (program.Rollout, bool) {
+	if e.options.Templates != TemplatesChecked {
+		return program.Rollout{}, false
+	}
+	began := time.Now()
+	view := e.View(s)
+	if _, remembered := e.memo.get(s, view); remembered || e.isChecked(s) {
+		return program.Rollout{}, false
+	}
+	t := e.held(e.cache.placeOf(view, tenantOf(s), e.options.Now()))
+	r, has := e.expected(t, view)
+	if !has || e.foretold.Add(1)%compareEvery == 0 {
+		return program.Rollout{}, false
+	}
+	e.metrics.evaluated(byTemplate, time.Since(began))
+	return r, true
+}
+
+// held returns the template at a place, or nil if there is none.
+func (e *Evaluator) held(at place) *compile.Template {
+	if e.differences.Load() >= maxDifferences {
+		return nil
+	}
+	return e.cache.held(at)
 }
 
 // isChecked reports whether CUE has evaluated a session with the same resource, inputs and configuration.
