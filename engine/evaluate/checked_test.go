@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -154,5 +155,45 @@ func TestATemplateForetellsWhatCUEHasNotEvaluatedYet(t *testing.T) {
 		if _, known := other.Foretell(second); known {
 			t.Errorf("with templates %s, an evaluation costs the same", mode)
 		}
+	}
+}
+
+// What CUE confirms is not evaluated again to see what rests on a Secret, so no template may have such a message.
+func TestNothingIsConfirmedThatShowsASecret(t *testing.T) {
+	t.Parallel()
+	const read = `inputs: s: {apiVersion: "v1", kind: "Secret", name: "s"}` + "\n"
+	const own = `components: web: objects: secret: {apiVersion: "v1", kind: "Secret", metadata: name: "own", stringData: pin: cr.spec.name}` + "\n"
+	for name, f := range map[string]form{
+		"a predicate on a Secret":               {root: read + `components: web: verify: ok: inputs.s.object.stringData.pin == cr.spec.other`},
+		"one by way of a hidden field":          {root: read + "components: web: verify: ok: _pin == \"1\"\n_pin: inputs.s.object.stringData.pin"},
+		"when":                                  {root: read + `components: web: when: inputs.s.object.stringData.pin =~ "^12"`},
+		"a predicate on what a Secret is of":    {root: own + `components: web: verify: ok: cr.spec.name == "w-1"`},
+		"a text that waits":                     {data: "data: a: live.web.cm.data.none + cr.spec.name", root: own},
+		"a name with a Secret in it that waits": {data: `data: a: live.web.cm.data["\(cr.spec.name)"]`, root: own},
+		"content that is a Secret's":            {data: "data: a: cr.spec.name & =~\"^w-[1-9]\"", root: own + `components: web: verify: ok: live.web.cm.data.none == "x"`},
+		"a Secret, and another predicate":       {root: read + own + `components: web: verify: ok: live.web.cm.data.none == cr.spec.mode`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := f.load(t)
+			b := &countingBackend{Backend: evaluate.InProcess(p)}
+			e := evaluate.New(p, evaluate.Options{Backend: b, Templates: evaluate.TemplatesChecked})
+			for i := range 30 {
+				s := checkedSession(fmt.Sprint(i), fmt.Sprint("w-", i, "-canary"), "a")
+				secret := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s", "uid": "u"}, "stringData": map[string]any{"pin": fmt.Sprint(i%3, "24-canary")}}
+				s.Inputs = map[string]program.Found{"s": {Objects: []map[string]any{secret}}}
+				want, wantErr := p.Evaluate(s)
+				if r, known := e.Foretell(s); known && !reflect.DeepEqual(r, want) {
+					t.Errorf("session %d: it foretells something else (-CUE +foretold):\n%s", i, cmp.Diff(want, r))
+				}
+				if got, err := e.Evaluate(s); !reflect.DeepEqual(got, want) || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+					t.Errorf("session %d: errors %v and %v (-CUE +confirmed):\n%s", i, wantErr, err, cmp.Diff(want, got))
+				}
+			}
+			t.Logf("CUE was asked %v", b.asked)
+			if confirmed := slices.ContainsFunc(b.asked, func(what string) bool { return strings.HasPrefix(what, "confirm") }); !confirmed && strings.Contains(name, "another") {
+				t.Error("nothing is confirmed")
+			}
+		})
 	}
 }
