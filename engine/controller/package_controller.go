@@ -12,11 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"operetta.dev/engine/capsule"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/evaluate"
+	"operetta.dev/engine/packages"
+	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/worker"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -34,6 +38,7 @@ type packageController struct {
 	program    atomic.Pointer[evaluate.Evaluator]
 	reconciler *reconcile.Reconciler
 	objects    *watch.Cluster
+	capsules   *capsule.Recorder
 	// fault is what is wrong with the present files of the package while an earlier version of it is
 	// loaded, or "".
 	fault atomic.Value
@@ -58,7 +63,12 @@ func (c *packageController) packageFault() string {
 // written object reconciles the resource again.
 func (c *packageController) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	ctx = withWaiter(ctx, waiter{waiterKey{c.name, ctrl.Request{NamespacedName: key}}, func() { c.enqueuer.enqueueBehind(key) }})
-	again, err := c.reconciler.Step(ctx, key, observedPackage{c.program.Load(), ctx, c.objects})
+	by := c.program.Load()
+	ctx, reading := c.capsules.Begin(ctx)
+	again, err := c.reconciler.Step(ctx, key, observedPackage{by, ctx, c.objects})
+	c.capsules.End(reading, capsule.Step{Kind: c.reconciler.Kind, Key: key, Err: err, Version: func(ctx context.Context) plan.Version {
+		return plannedVersion(worker.WithPlan(ctx), by, packages.Candidate{Program: by.Program})
+	}})
 	return c.objects.Requeue(watch.RequestFrom(ctx), again), err
 }
 
@@ -85,7 +95,7 @@ func (m *Manager) Serve(p *program.Program) error { return m.ServeOutdated(p, ""
 // says that, and what is wrong with the present one.
 func (m *Manager) ServeOutdated(p *program.Program, fault string) error {
 	kind := p.GroupVersionKind().GroupKind()
-	c := &packageController{name: p.Name(), limits: newEventRateLimits(m.options.Log), fair: newFairQueue(m.workers(), m.suspect)}
+	c := &packageController{name: p.Name(), capsules: m.options.Capsules, limits: newEventRateLimits(m.options.Log), fair: newFairQueue(m.workers(), m.suspect)}
 	c.use(m.takePrepared(p), fault)
 	if err := m.claim(kind, c, p); err != nil {
 		return err
@@ -129,9 +139,9 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	}
 	c.reconciler = &reconcile.Reconciler{
 		Kind:           gvk,
-		Resources:      observedStatus{m.caches.Resources(m.manager.GetClient()), others},
-		Cluster:        c.objects,
-		Patches:        patches,
+		Resources:      c.capsules.Cluster(observedStatus{m.caches.Resources(m.manager.GetClient()), others}),
+		Cluster:        c.capsules.Cluster(c.objects),
+		Patches:        c.capsules.Cluster(patches),
 		Recorder:       m.recorder(),
 		WatchInputs:    inputs.Refer,
 		Subsystem:      m.subsystems.has,
