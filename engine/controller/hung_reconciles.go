@@ -143,6 +143,9 @@ func (p observedPackage) Evaluate(s program.Session) (program.Rollout, error) {
 // Foretell implements rollout.Foreteller.
 func (p observedPackage) Foretell(s program.Session) (program.Rollout, bool) {
 	out, known := p.Evaluator.Foretell(s)
+	if known { // whoever leaves a resource alone because of that has decided so
+		capsule.Evaluated(p.ctx)
+	}
 	p.objects.NoteRendered(out)
 	return out, known
 }
