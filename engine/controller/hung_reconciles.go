@@ -127,8 +127,9 @@ type observedPackage struct {
 }
 
 var (
-	_ reconcile.Package = observedPackage{}
-	_ rollout.Locator   = observedPackage{}
+	_ reconcile.Package  = observedPackage{}
+	_ rollout.Locator    = observedPackage{}
+	_ rollout.Foreteller = observedPackage{}
 )
 
 // Evaluate implements rollout.Evaluator.
@@ -137,6 +138,16 @@ func (p observedPackage) Evaluate(s program.Session) (program.Rollout, error) {
 	out, err := p.EvaluateContext(p.ctx, s)
 	p.objects.NoteRendered(out)
 	return out, err
+}
+
+// Foretell implements rollout.Foreteller.
+func (p observedPackage) Foretell(s program.Session) (program.Rollout, bool) {
+	out, known := p.Evaluator.Foretell(s)
+	if known { // whoever leaves a resource alone because of that has decided so
+		capsule.Evaluated(p.ctx)
+	}
+	p.objects.NoteRendered(out)
+	return out, known
 }
 
 // Locate implements rollout.Locator.

@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"context"
+	"reflect"
 
 	"operetta.dev/engine/compile"
 	"operetta.dev/engine/fault"
@@ -13,7 +14,10 @@ import (
 type Backend interface {
 	// Evaluate returns what Program.Evaluate returns.
 	Evaluate(ctx context.Context, s program.Session) (program.Rollout, error)
-	// Compile returns that as well, and the template for sessions of the same shape, if there is
+	// Confirm returns what Evaluate returns, and whether that is what was expected. It may cost less than
+	// Evaluate, and does not ask again which messages rest on a Secret: none of those that are expected may.
+	Confirm(ctx context.Context, s program.Session, expected program.Rollout) (program.Rollout, bool, error)
+	// Compile returns what Evaluate returns as well, and the template for sessions of the same shape, if there is
 	// one. It errors if Evaluate would not have returned.
 	Compile(ctx context.Context, s program.Session, pins template.Pins) (compile.Result, error)
 	// Locate returns what Program.Locate returns.
@@ -37,6 +41,15 @@ func InProcess(p *program.Program) Backend { return inProcess{p, compile.New(p)}
 // Evaluate implements Backend.
 func (b inProcess) Evaluate(_ context.Context, s program.Session) (program.Rollout, error) {
 	return b.Program.Evaluate(s)
+}
+
+// Confirm implements Backend.
+func (b inProcess) Confirm(_ context.Context, s program.Session, expected program.Rollout) (program.Rollout, bool, error) {
+	r, confirmed, err := b.Program.Confirm(s, func(r program.Rollout) bool { return reflect.DeepEqual(r, expected) })
+	if confirmed {
+		return expected, true, nil
+	}
+	return r, false, err
 }
 
 // Locate implements Backend.

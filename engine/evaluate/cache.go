@@ -222,6 +222,16 @@ func (c *cache) known(key template.Key) bool {
 	return c.use(entryID{key: key}) != nil
 }
 
+// held returns the template at a place, or nil if there is none, and lets nobody compile one.
+func (c *cache) held(at place) *compile.Template {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.use(entryID{key: at.key}); e != nil {
+		return e.template
+	}
+	return nil
+}
+
 // template returns the template at a place, or the reason why there is none. For unseen, the
 // caller compiles the session, and says so with compiled; no other one is compiled meanwhile.
 func (c *cache) template(at place) (*compile.Template, fallback) {

@@ -25,6 +25,14 @@ func (b *changedBackend) Evaluate(ctx context.Context, s program.Session) (progr
 	return r, err
 }
 
+func (b *changedBackend) Confirm(ctx context.Context, s program.Session, expected program.Rollout) (program.Rollout, bool, error) {
+	r, confirmed, err := b.Backend.Confirm(ctx, s, expected)
+	if b.changed {
+		r.Unstored, confirmed = "something else", false
+	}
+	return r, confirmed, err
+}
+
 // A template that differs is dropped, and no other one. At the third time, all of them are.
 func TestTemplatesThatDifferFromCUEAreDropped(t *testing.T) {
 	t.Parallel()

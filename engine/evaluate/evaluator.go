@@ -63,6 +63,9 @@ const (
 	defaultTemplateBytes = 16 << 20
 	// defaultCheckEvery costs 2 us for each answer, where CUE takes 2 ms.
 	defaultCheckEvery = 1000
+	// compareEvery is how many answers of templates are confirmed for one that is compared with all that CUE says,
+	// which costs two evaluations if there are Secrets.
+	compareEvery = 20
 	// checkedPerResource is how many more resources are known to be checked than have an answer remembered: the
 	// version of a session takes 32 bytes.
 	checkedPerResource = 10
@@ -87,6 +90,10 @@ type Evaluator struct {
 	differences atomic.Int64
 	// hits counts the answers of templates.
 	hits atomic.Int64
+	// confirmations counts the answers of templates that CUE was asked to confirm.
+	confirmations atomic.Int64
+	// foretold counts the sessions of which a template could foretell something.
+	foretold atomic.Int64
 }
 
 // created counts Evaluators.
@@ -192,6 +199,35 @@ func (e *Evaluator) byCUE(ctx context.Context, s program.Session, view program.V
 	return e.said(s, view, out, err)
 }
 
+// Foretell returns what a template says of a session that CUE has not evaluated since the process started, or since its
+// resource was changed, and whether there is one. Evaluate would ask CUE to confirm that, so nothing may be written because
+// of it. One of some sessions has to be confirmed all the same.
+func (e *Evaluator) Foretell(s program.Session) (program.Rollout, bool) {
+	if e.options.Templates != TemplatesChecked {
+		return program.Rollout{}, false
+	}
+	began := time.Now()
+	view := e.View(s)
+	if _, remembered := e.memo.get(s, view); remembered || e.isChecked(s) {
+		return program.Rollout{}, false
+	}
+	t := e.held(e.cache.placeOf(view, tenantOf(s), e.options.Now()))
+	r, has := e.expected(t, view)
+	if !has || e.foretold.Add(1)%compareEvery == 0 {
+		return program.Rollout{}, false
+	}
+	e.metrics.evaluated(byTemplate, time.Since(began))
+	return r, true
+}
+
+// held returns the template at a place, or nil if there is none.
+func (e *Evaluator) held(at place) *compile.Template {
+	if e.differences.Load() >= maxDifferences {
+		return nil
+	}
+	return e.cache.held(at)
+}
+
 // isChecked reports whether CUE has evaluated a session with the same resource, inputs and configuration.
 func (e *Evaluator) isChecked(s program.Session) bool {
 	version, known := e.checked.Get(uidOf(s))
@@ -202,22 +238,51 @@ func (e *Evaluator) isChecked(s program.Session) bool {
 // difference, templates may answer for the resource until somebody changes it.
 func (e *Evaluator) check(ctx context.Context, s program.Session, view program.View, at place) (program.Rollout, error) {
 	t, why := e.template(at)
-	if why == "" {
-		why = unchecked
+	var out program.Rollout
+	var err error
+	if expected, has := e.expected(t, view); has {
+		e.metrics.fellBack(unchecked)
+		out, err = e.confirm(ctx, s, view, at, expected)
+	} else {
+		if why == "" {
+			why = unchecked
+		}
+		out, err = e.byCUE(ctx, s, view, at, why)
 	}
-	out, err := e.byCUE(ctx, s, view, at, why)
 	if inconclusive(err) {
 		return out, err
-	}
-	if t != nil {
-		if r, failed := t.Eval(view.Values()); failed == nil && e.Bounded(view, r) && (err != nil || !reflect.DeepEqual(out, r)) {
-			e.differ(ctx, s, at)
-		}
 	}
 	if uid := uidOf(s); err == nil && uid != "" && len(out.Invalid) == 0 && len(out.Misconfigured) == 0 {
 		e.checked.Add(uid, e.Version(s))
 	}
 	return out, err
+}
+
+// expected returns what a template says of a view, and whether it says anything.
+func (e *Evaluator) expected(t *compile.Template, view program.View) (program.Rollout, bool) {
+	if t == nil {
+		return program.Rollout{}, false
+	}
+	r, err := t.Eval(view.Values())
+	return r, err == nil && e.Bounded(view, r)
+}
+
+// confirm returns what CUE says of a session, of which a template says what is expected. One of some confirmations compares
+// all of it. The others do not ask again which messages rest on a Secret: a template with one that may is not made.
+func (e *Evaluator) confirm(ctx context.Context, s program.Session, view program.View, at place, expected program.Rollout) (program.Rollout, error) {
+	var out program.Rollout
+	var same bool
+	var err error
+	if e.confirmations.Add(1)%compareEvery == 0 {
+		out, err = e.options.Backend.Evaluate(ctx, s)
+		same = err == nil && reflect.DeepEqual(out, expected)
+	} else {
+		out, same, err = e.options.Backend.Confirm(ctx, s, expected)
+	}
+	if !same && !inconclusive(err) {
+		e.differ(ctx, s, at)
+	}
+	return e.said(s, view, out, err)
 }
 
 // template returns the template at a place, or the reason why there is none.

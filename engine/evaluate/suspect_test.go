@@ -11,7 +11,7 @@ import (
 	"operetta.dev/engine/template"
 )
 
-// A countingBackend notes the namespaces whose sessions are compiled and evaluated.
+// A countingBackend notes the namespaces whose sessions are compiled, evaluated and confirmed.
 type countingBackend struct {
 	evaluate.Backend
 	asked []string
@@ -25,6 +25,11 @@ func (b *countingBackend) Compile(ctx context.Context, s program.Session, pins t
 func (b *countingBackend) Evaluate(ctx context.Context, s program.Session) (program.Rollout, error) {
 	b.asked = append(b.asked, "evaluate "+namespaceOf(s))
 	return b.Backend.Evaluate(ctx, s)
+}
+
+func (b *countingBackend) Confirm(ctx context.Context, s program.Session, expected program.Rollout) (program.Rollout, bool, error) {
+	b.asked = append(b.asked, "confirm "+namespaceOf(s))
+	return b.Backend.Confirm(ctx, s, expected)
 }
 
 func namespaceOf(s program.Session) string {

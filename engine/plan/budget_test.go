@@ -38,6 +38,11 @@ func (c countingBackend) Evaluate(ctx context.Context, s program.Session) (progr
 	return c.Backend.Evaluate(ctx, s)
 }
 
+func (c countingBackend) Confirm(ctx context.Context, s program.Session, expected program.Rollout) (program.Rollout, bool, error) {
+	c.n.Add(1)
+	return c.Backend.Confirm(ctx, s, expected)
+}
+
 func (c countingBackend) Compile(ctx context.Context, s program.Session, pins template.Pins) (compile.Result, error) {
 	c.n.Add(1)
 	return c.Backend.Compile(ctx, s, pins)

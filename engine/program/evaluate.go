@@ -22,9 +22,26 @@ import (
 // else that is wrong with the custom resource, a component or the status is in the Rollout, so
 // that one fault does not hide the others. No message contains the content of a Secret.
 func (p *Program) Evaluate(s Session) (r Rollout, err error) {
+	r, _, err = p.Confirm(s, func(Rollout) bool { return false })
+	return r, err
+}
+
+// Confirm returns what Evaluate returns, unless the rollout is as expected: then it returns true and no rollout. What
+// is expected must hold no message that rests on a Secret, since the session is not evaluated again with other
+// values to see which do. A rollout that is not as expected must not leave this process: its messages may.
+func (p *Program) Confirm(s Session, expected func(Rollout) bool) (r Rollout, confirmed bool, err error) {
 	defer p.recovered(&r, &err)
 	s = p.digested(s)
 	seen := p.evaluate(s)
+	if seen.err == nil && expected(seen.rollout) {
+		return Rollout{}, true, nil
+	}
+	r, err = p.discreetly(s, seen)
+	return r, false, err
+}
+
+// discreetly returns an evaluation of a session without what its messages show of Secrets.
+func (p *Program) discreetly(s Session, seen evaluation) (Rollout, error) {
 	if limit, over := errors.AsType[*LimitError](seen.err); over {
 		return Rollout{}, p.discreet(limit, s)
 	}

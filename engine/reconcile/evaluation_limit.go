@@ -40,7 +40,10 @@ type limitedPackage struct {
 	transient *program.LimitError
 }
 
-var _ rollout.Locator = (*limitedPackage)(nil)
+var (
+	_ rollout.Locator    = (*limitedPackage)(nil)
+	_ rollout.Foreteller = (*limitedPackage)(nil)
+)
 
 // Evaluate returns what the package says. It errors with a LimitError also when the same evaluation
 // exceeded a limit before.
@@ -59,6 +62,15 @@ func (p *limitedPackage) Evaluate(session program.Session) (program.Rollout, err
 	p.remember(version(), limit)
 	p.s.log.Info("an evaluation was beyond its limit", "limit", limit.Text, "again", p.retryAfter)
 	return program.Rollout{}, limit
+}
+
+// Foretell implements rollout.Foreteller. Nothing is foretold of a resource whose evaluations have exceeded a limit.
+func (p *limitedPackage) Foretell(session program.Session) (program.Rollout, bool) {
+	f, ok := p.Package.(rollout.Foreteller)
+	if !ok || len(p.s.memory.evaluation.versions) > 0 || p.s.limitInStatus() != nil {
+		return program.Rollout{}, false
+	}
+	return f.Foretell(session)
 }
 
 // remembered returns the limit that an evaluation would exceed again, or nil if it may be tried.

@@ -269,12 +269,39 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 		return s.reportNotStarted(ctx, rollout.ClusterFault(err), err)
 	}
 	limited := s.limitEvaluations(in)
-	result, failure := s.engine(limited).Run(ctx, in)
+	result, failure := s.run(ctx, limited, in)
 	result.RetryAfter = earliest(earliest(result.RetryAfter, limited.retryAfter), s.memory.podProblems.endReconcile(s.Now()))
 	result.RequeueAfter = earliest(result.RequeueAfter, result.RetryAfter)
 	again, err := s.conclude(ctx, result, failure)
 	s.noteSettled(result, again, err)
 	return again, err
+}
+
+// run returns what came of one rollout. If the package foretells that there is nothing to do, and nothing to say in the
+// status, it is not evaluated.
+func (s *state) run(ctx context.Context, p rollout.Evaluator, in rollout.Input) (rollout.Result, error) {
+	engine := s.engine(p)
+	if s.mayRest() {
+		if result, rests := engine.Rest(ctx, in); rests && s.isReported(result) {
+			return result, nil
+		}
+	}
+	return engine.Run(ctx, in)
+}
+
+// mayRest reports whether the status is about the resource and the package as they are. Whoever forges that has the
+// package asked in vain.
+func (s *state) mayRest() bool {
+	observed, _, _ := unstructured.NestedInt64(s.before, "observedGeneration")
+	digest, _, _ := unstructured.NestedString(s.before, "package", "digest")
+	return observed == s.cr.GetGeneration() && digest == s.program.Digest()
+}
+
+// isReported reports whether a result changes nothing of the resource.
+func (s *state) isReported(result rollout.Result) bool {
+	would := *s
+	would.inventory, would.hookStates = result.Inventory, result.HookStates
+	return status.Same(s.before, would.build(result.Completion)) && (!result.NeedsFinalizer || slices.Contains(s.cr.GetFinalizers(), Finalizer))
 }
 
 // reportNotStarted reports a rollout that cannot start. The objects stay as they are.

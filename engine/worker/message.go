@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -24,6 +25,9 @@ type request struct {
 	Load bool `cbor:",omitempty"`
 	// Session is what to evaluate.
 	Session program.Session
+	// Confirm has the digest of the rollout that is expected. If that is what the evaluation says, the answer is
+	// that it is, and no rollout.
+	Confirm []byte `cbor:",omitempty"`
 	// Locate asks only where a field of an object is written.
 	Locate *field `cbor:",omitempty"`
 	// Compile asks for a template as well; Pins are those with which to begin.
@@ -44,9 +48,11 @@ type field struct{ Component, Object, Path string }
 // A response is the answer to a request. The first one of a worker, which nobody asks for, says that it
 // is ready.
 type response struct {
-	Rollout  program.Rollout
-	Failure  *failure
-	Position fault.Position
+	Rollout program.Rollout
+	Failure *failure
+	// Confirmed says that the rollout is what was expected.
+	Confirmed bool
+	Position  fault.Position
 	// Template is a template as JSON, if there is one. Pins and Untranslated belong to it.
 	Template     []byte
 	Pins         template.Pins
@@ -117,6 +123,20 @@ var (
 		MaxMapPairs:      math.MaxInt32,
 	}.DecMode())
 )
+
+// ordered is an encoding that equal data have in common.
+var ordered = must(cbor.EncOptions{Sort: cbor.SortBytewiseLexical}.EncMode())
+
+// digestOf identifies a rollout: another one with the same digest is deeply equal. It errors if the rollout
+// has data that no message has.
+func digestOf(r program.Rollout) ([]byte, error) {
+	data, err := ordered.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a rollout: %w", err)
+	}
+	sum := sha256.Sum256(data)
+	return sum[:], nil
+}
 
 // must returns a value whose making cannot fail.
 func must[T any](v T, err error) T {

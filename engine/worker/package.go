@@ -60,20 +60,39 @@ func (p *Package) Evaluate(ctx context.Context, s program.Session) (program.Roll
 	if err != nil {
 		return program.Rollout{}, err
 	}
-	return p.evaluate(ctx, s)
+	out, err := p.evaluate(ctx, request{Package: p.number, Session: s})
+	return out.Rollout, err
 }
 
-// evaluate evaluates a reduced session.
-func (p *Package) evaluate(ctx context.Context, s program.Session) (program.Rollout, error) {
-	out, err := p.ask(ctx, request{Package: p.number, Session: s})
+// Confirm returns what Evaluate returns, and whether that is what was expected. Which messages rest on a Secret is not
+// asked again for what was expected.
+func (p *Package) Confirm(ctx context.Context, s program.Session, expected program.Rollout) (program.Rollout, bool, error) {
+	s, err := p.program.Reduced(s)
 	if err != nil {
-		return program.Rollout{}, err
+		return program.Rollout{}, false, err
+	}
+	digest, err := digestOf(expected)
+	if err != nil {
+		return program.Rollout{}, false, &program.UnavailableError{Err: err}
+	}
+	out, err := p.evaluate(ctx, request{Package: p.number, Session: s, Confirm: digest})
+	if err == nil && out.Confirmed {
+		return expected, true, nil
+	}
+	return out.Rollout, false, err
+}
+
+// evaluate asks for the rollout of a reduced session.
+func (p *Package) evaluate(ctx context.Context, r request) (response, error) {
+	out, err := p.ask(ctx, r)
+	if err != nil {
+		return response{}, err
 	}
 	if spent, limit := spend(ctx, out.Used), rolloutShare*p.pool.options.Limits.Time; spent > limit {
 		text := fmt.Sprintf("its evaluations took more than the limit of %s of processor time for all of a rollout", limit)
-		return program.Rollout{}, &program.LimitError{Evaluated: true, TooSlow: true, Text: text}
+		return response{}, &program.LimitError{Evaluated: true, TooSlow: true, Text: text}
 	}
-	return out.Rollout, out.Failure.err()
+	return out, out.Failure.err()
 }
 
 // Compile returns what Evaluate returns, and a template for sessions of the same shape, if there is one.
@@ -86,7 +105,8 @@ func (p *Package) Compile(ctx context.Context, s program.Session, pins template.
 	out, err := p.ask(ctx, request{Package: p.number, Session: s, Compile: true, Pins: pins})
 	if _, over := errors.AsType[*program.LimitError](err); over {
 		// What is too much may be the template, which takes several evaluations.
-		if failed.Rollout, failed.Err = p.evaluate(ctx, s); failed.Err == nil {
+		again, err := p.evaluate(ctx, request{Package: p.number, Session: s})
+		if failed.Rollout, failed.Err = again.Rollout, err; err == nil {
 			failed.Untranslated = []compile.Reason{{Message: "it takes too long to make a template"}}
 			failed.Inconclusive = true
 		}

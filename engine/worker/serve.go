@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -123,8 +124,17 @@ func (s *server) do(r received) (out response) {
 		spec, err := p.program.ConvertResource(*c)
 		return response{Converted: spec, Failure: failureOf(err)}
 	}
-	rollout, err := p.program.Evaluate(r.Session)
-	return response{Rollout: rollout, Failure: failureOf(err)}
+	rollout, confirmed, err := p.program.Confirm(r.Session, r.expects)
+	return response{Rollout: rollout, Confirmed: confirmed, Failure: failureOf(err)}
+}
+
+// expects reports whether a rollout is the one that is expected.
+func (r request) expects(rollout program.Rollout) bool {
+	if len(r.Confirm) == 0 {
+		return false
+	}
+	digest, err := digestOf(rollout)
+	return err == nil && bytes.Equal(digest, r.Confirm)
 }
 
 // compile evaluates a session, and makes a template of it.

@@ -47,14 +47,17 @@ func TestTemplatesSayWhatCUESays(t *testing.T) {
 			t.Parallel()
 			clock := time.Unix(0, 0)
 			metrics := evaluate.NewMetrics()
-			e := evaluate.New(p, evaluate.Options{
+			options := evaluate.Options{
 				CheckEvery: each + 1,
 				Metrics:    metrics,
 				Now: func() time.Time {
 					clock = clock.Add(time.Minute) // no namespace makes too many shapes
 					return clock
 				},
-			})
+			}
+			e := evaluate.New(p, options)
+			options.Templates, options.Metrics = evaluate.TemplatesChecked, evaluate.NewMetrics()
+			checked := evaluate.New(p, options)
 			hash := fnv.New64()
 			_, _ = hash.Write([]byte(name))
 			m := &madeUp{Rand: rand.New(rand.NewPCG(hash.Sum64(), 1)), p: p, samples: vet.Samples(p)}
@@ -68,13 +71,29 @@ func TestTemplatesSayWhatCUESays(t *testing.T) {
 				} else {
 					s = m.withOtherValues(s)
 				}
-				if !sameByTemplate(t, e, p, s) {
+				if !sameByTemplate(t, e, p, s) || i%everyChecked == 0 && !sameWhereChecked(t, checked, p, s) {
 					break
 				}
 			}
 			t.Log(counted(t, metrics))
+			t.Log("where CUE confirms what templates say:", counted(t, options.Metrics))
 		})
 	}
+}
+
+// everyChecked is of how many sessions one is evaluated where CUE confirms what templates say.
+const everyChecked = 4
+
+// sameWhereChecked reports whether CUE confirms no more than what it would say itself, and whether a template foretells that.
+func sameWhereChecked(t *testing.T, e *evaluate.Evaluator, p *program.Program, s program.Session) bool {
+	t.Helper()
+	foretold, known := e.Foretell(s)
+	if want, err := p.Evaluate(s); known && (err != nil || !reflect.DeepEqual(foretold, want)) {
+		text, _ := json.Marshal(s)
+		t.Errorf("it foretells something else, error %v (-CUE +template):\n%s\nsession %s", err, cmp.Diff(want, foretold), text)
+		return false
+	}
+	return sameByTemplate(t, e, p, s)
 }
 
 // counted returns what some metrics have counted.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,6 +90,7 @@ func sameInWorker(t *testing.T, name string, p *program.Program, in *worker.Pack
 	if errors.As(wantErr, &wantFaults) != errors.As(err, &faults) || !reflect.DeepEqual(wantFaults, faults) {
 		t.Errorf("%s: got the faults %v, want %v", name, faults, wantFaults)
 	}
+	sameConfirmed(t, name, in, s, want, wantErr)
 	for _, c := range want.Components {
 		if len(c.Objects) > 0 {
 			o := c.Objects[0]
@@ -100,6 +102,26 @@ func sameInWorker(t *testing.T, name string, p *program.Program, in *worker.Pack
 		}
 	}
 	return want
+}
+
+// sameConfirmed asks a worker whether a session gives a rollout, and another one: the answer is what CUE says in both cases.
+func sameConfirmed(t *testing.T, name string, in *worker.Package, s program.Session, want program.Rollout, wantErr error) {
+	t.Helper()
+	other := want
+	other.RequeueAfter++
+	for _, row := range []struct {
+		expected program.Rollout
+		may      bool
+	}{{want, wantErr == nil}, {other, false}, {program.Rollout{}, wantErr == nil && reflect.DeepEqual(want, program.Rollout{})}} {
+		got, confirmed, err := in.Confirm(t.Context(), s, row.expected)
+		if !reflect.DeepEqual(want, got) || fmt.Sprint(wantErr) != fmt.Sprint(err) || confirmed && !row.may {
+			t.Errorf("%s: it is confirmed: %v, errors %v and %v (-want +got):\n%s", name, confirmed, wantErr, err, cmp.Diff(want, got))
+		}
+		hides := strings.Contains(fmt.Sprintf("%+v", want), "not shown")
+		if row.may && !confirmed && !hides {
+			t.Errorf("%s: what CUE says is not confirmed", name)
+		}
+	}
 }
 
 // sameTemplate compiles a session here and in a worker.
