@@ -96,6 +96,10 @@ func TestABadCanaryTouchesItsShareOnlyAndGoesBackAlsoAfterARestart(t *testing.T)
 		t.Errorf("the canary lists %s, not %s", list, tried)
 	}
 
+	if text, _ := s.operettaAs(s.Kubeconfig, "status"); !strings.Contains(text, "package/"+p.Name+"  canary of ") || !strings.Contains(text, "Progressing: 0 of 1 resources are ready") {
+		t.Errorf("operetta status does not show the canary:\n%s", text)
+	}
+
 	// A process that begins anew goes on where the other one was: nothing goes back, and nobody else gets it.
 	o.Stop()
 	o = s.StartPackageOperator()
