@@ -23,7 +23,7 @@ cluster='./test/e2e ./test/rights ./test/attack ./test/demo/live ./test/docs/pla
 plane='./test/controlplane/...'
 install='./test/install'
 # Packages that run things at the same time; the others have nothing that could race.
-race='./cmd/operetta ./engine/admission ./engine/cluster ./engine/compile ./engine/controller ./engine/controller/metrics ./engine/controller/watch ./engine/dryrun
+race='./cmd/operetta ./engine/admission ./engine/capsule ./engine/cluster ./engine/compile ./engine/controller ./engine/controller/metrics ./engine/controller/watch ./engine/dryrun
 	./engine/dryrun/diff ./engine/evaluate ./engine/explain ./engine/graph/picture ./engine/packages ./engine/plan ./engine/program ./engine/reconcile ./engine/redact
 	./engine/registry ./engine/rollout ./engine/source ./engine/ui ./engine/worker ./schemas ./test/architecture ./test/demo ./test/eval ./test/internal/binary ./test/internal/child
 	./test/internal/screen ./test/mutate'
@@ -40,7 +40,7 @@ long='^Test(E3|E6OfTwo|Hostile|MostFaultsThatArePut)'
 serial='^Test(AThousandResourcesTake|ASpecThatChangesAllTheTime|AResourceWithTooLargeAnInventory|WhatIsUsualIsNotHeldUp|AStatusThatIsWipedAllTheTime|AResourceThatIsBeyondALimitInNewWays|AnInventoryThatTheStatusHasNoRoomFor|ADecisionSaysThatTheStatusHasNoRoom|AHundredReconcilesSayTheSame|AStatusThatIsTooLargeIsNotTriedForEver|AStatusThatCannotBeReadStopsEverything|AnInputThatIsTooMuchIsReadAgain|WhatIsBeyondALimitIsEvaluatedAgain|WhatWasWrittenBeforeThereWereKeys|SaltsAreKept|WhoeverFightsIsAnswered|TheTimeOfAComponentIsThatOf|TheAttackFindsThePIN|APictureOfAThousand|APNGThatCouldNotBeRead|NothingThatARegistryDoes|LightDefinesWhatFullDefines|HealthOfWhatIsNotThere|WrongManifestsAreRefused|PatternsOfStagesNameTests|TestsHaveNoShortLimits|WhatIsNotPartOfAView|WhatATypeOfTheAuthor|AWorkerThatDoesNotAnswerIsALine|NoCommandPrintsWhatATerminalActsUpon|NoMessageShowsAnyPartOfASecret|ResourceBeyondALimitIsRefused|NoValuePassesThatBreaksAForm|NoSchemaLetsAValuePass|NoDefinitionLetsAValuePass|PackedObjectsTakeAFraction|LabelledObjectsDoNotFillTheCache|EndedObjectsAreRememberedUpToASize|ManyResourcesHaveTheTimeThatOneHas|TheSameSessionGivesTheSameBytes|EvaluationsKeepNothing|StatusFieldsThatAreTooLarge|AReachIsWrittenOut|TypeFaultsAgreeWithCUE|NothingIsDecidedByWhatCUESays|FormsGiveWhatCUEDoes|HostileFolderIsAnError|DeepModuleIsAnError|RenderAndDryRunAndReconcileAgree)'
 # Scripts that say nothing new about what runs at the same time, where each command costs seconds: they are
 # about what is printed, and one that is not listed runs with the race detector.
-printing='^TestScripts/(.+_.+|colour|crd|graph|import|init|inputs|install|plan|rbac|render|report|resource|scope|secrets|test|usage|version|vet|why)$'
+printing='^TestScripts/(.+_.+|colour|crd|graph|import|init|inputs|install|plan|rbac|render|replay|report|resource|scope|secrets|test|usage|version|vet|why)$'
 # How long each fuzz target is fed. Whoever changes a decoder gives it more, and so does the stage long.
 fuzz_time=${OPERETTA_FUZZ_TIME:-12s}
 long_fuzz_time=${OPERETTA_FUZZ_TIME:-2m}

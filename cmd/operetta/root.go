@@ -34,7 +34,7 @@ Exit codes:
   0  success
   1  the package, the custom resource or the cluster has a fault, or is not ready
   2  the command line is wrong
-  3  operetta plan or operetta rbac --diff has printed a difference`
+  3  operetta plan, operetta replay or operetta rbac --diff has printed a difference`
 
 // newRoot returns the command with all its subcommands.
 func newRoot(s streams) *cobra.Command {
@@ -56,7 +56,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.SetUsageTemplate(root.UsageTemplate() + exitCodes + "\n")
-	root.AddCommand(newRender(s), newCRD(s), newInstall(s), newRBAC(s), newVet(s), newTest(s), newInit(s), newImport(s), newNew(s), newExplain(s), newStatus(s), newPlan(s), newDump(s), newPush(s), newGraph(s), newWhy(s), newUI(s), newVersion(s), newRun(s), newWorker(s))
+	root.AddCommand(newRender(s), newCRD(s), newInstall(s), newRBAC(s), newVet(s), newTest(s), newInit(s), newImport(s), newNew(s), newExplain(s), newStatus(s), newPlan(s), newDump(s), newReplay(s), newPush(s), newGraph(s), newWhy(s), newUI(s), newVersion(s), newRun(s), newWorker(s))
 	if name := strings.TrimSuffix(filepath.Base(s.program), ".exe"); name == pluginName {
 		asPlugin(root)
 	}

@@ -37,6 +37,7 @@ type runFlags struct {
 	evaluation evaluationFlags
 	packages   packageFlags
 	webhooks   webhookFlags
+	record     recordFlags
 	options    controller.Options
 	dryRun     dryRun
 }
@@ -115,6 +116,7 @@ func newRun(s streams) *cobra.Command {
 	addOverlayFlag(cmd)
 	f.addServingFlags(cmd)
 	f.webhooks.addFlags(cmd, &f.options)
+	f.record.addFlags(cmd)
 	f.evaluation.addFlags(cmd)
 	f.dryRun.addFlags(cmd)
 	f.log.addFlags(cmd)
@@ -167,7 +169,7 @@ func (f *runFlags) check() error {
 	if f.options.MetricsTokenFile != "" && !f.options.MetricsSecure {
 		return usageError{errors.New("--metrics-token-file: a token must not travel unencrypted; leave --metrics-secure=false out")}
 	}
-	return errors.Join(f.webhooks.check(&f.options), f.dryRun.check())
+	return errors.Join(f.webhooks.check(&f.options), f.record.check(), f.dryRun.check())
 }
 
 // folders returns the folders of the packages to run: by default the current one, or none if packages
@@ -207,6 +209,9 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	}
 	defer stopTracing()
 	f.options.Tracer = tracer
+	if f.options.Capsules, err = f.recorder(); err != nil {
+		return err
+	}
 	registries := f.registries()
 	o := &operator{log: log, config: config, flags: f, registries: registries, loader: source.Loader{Modules: registries, Overlays: loader.Overlays}}
 	if o.examiner, err = newExaminer(f.packageMemory); err != nil {

@@ -28,6 +28,10 @@ type Package interface {
 	Version(s program.Session) string
 	// Review returns what Program.Review returns.
 	Review(ctx context.Context, s program.Session) (program.Review, error)
+	// Converts are the served versions besides the storage version, which resources of a request have.
+	Converts() []string
+	// ConvertContext returns what Program.ConvertResource returns.
+	ConvertContext(ctx context.Context, c program.Conversion) (map[string]any, error)
 	// Plan says in a line each what a reconcile of a resource would do to objects. It writes nothing. before is
 	// the resource as it is, or nil if it does not exist yet; it errors if that is not so, because a request
 	// that no API server has sent says what it likes.
@@ -80,7 +84,7 @@ func (r *Resources) Validate(ctx context.Context, req *admissionv1.AdmissionRequ
 	if len(c.unreadable) > 0 {
 		return c.ratchet(c.unreadable, c.unreadableBefore(ctx)), nil
 	}
-	review, faults, err := c.review(ctx, c.session)
+	review, faults, err := c.validate(ctx, c.after, c.session)
 	if err != nil {
 		return nil, err
 	}
@@ -95,11 +99,21 @@ func (r *Resources) Validate(ctx context.Context, req *admissionv1.AdmissionRequ
 	if err != nil {
 		return c.answer(faults, nil), nil
 	}
-	_, known, err := c.review(ctx, was)
+	_, known, err := c.validate(ctx, c.before, was)
 	if err != nil {
 		return nil, err
 	}
 	return c.ratchet(faults, known), nil
+}
+
+// validate returns what a package says of a resource, and why it refuses it: it cannot be rendered, or read in
+// another version. It errors if nobody can say it.
+func (c *change) validate(ctx context.Context, u *unstructured.Unstructured, s program.Session) (program.Review, fault.Faults, error) {
+	review, faults, err := c.review(ctx, s)
+	if err == nil && len(faults) == 0 {
+		faults, err = c.unconvertible(ctx, u)
+	}
+	return review, faults, err
 }
 
 // unreadableBefore returns the faults that the resource had before, if it had no session.

@@ -51,9 +51,11 @@ admission: {
 type reviewer struct {
 	*program.Program
 
-	config  []program.Layer
-	err     error
-	reviews int
+	config []program.Layer
+	err    error
+	// unconverted is the error of every conversion.
+	unconverted error
+	reviews     int
 	// nested is what a plan does.
 	nested func(context.Context) error
 }
@@ -77,6 +79,15 @@ func (r *reviewer) Plan(ctx context.Context, _, u *unstructured.Unstructured) ([
 		return nil, r.nested(ctx)
 	}
 	return []string{"recreates Deployment web"}, nil
+}
+
+func (r *reviewer) Converts() []string { return r.Meta().Converted() }
+
+func (r *reviewer) ConvertContext(_ context.Context, of program.Conversion) (map[string]any, error) {
+	if r.unconverted != nil {
+		return nil, r.unconverted
+	}
+	return r.ConvertResource(of)
 }
 
 func (r *reviewer) Review(_ context.Context, s program.Session) (program.Review, error) {

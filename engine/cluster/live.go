@@ -56,7 +56,7 @@ func (l *Live) GetCached(ctx context.Context, ref Ref) (*unstructured.Unstructur
 		}
 	}
 	u, err := l.cached(ctx, ref)
-	if ctx.Value(versionsKey{}) != nil {
+	if IsVersionsOnly(ctx) {
 		return u, err
 	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
@@ -78,6 +78,9 @@ type versionsKey struct{}
 func VersionsOnly(ctx context.Context) context.Context {
 	return context.WithValue(ctx, versionsKey{}, true)
 }
+
+// IsVersionsOnly reports whether a context is one of VersionsOnly.
+func IsVersionsOnly(ctx context.Context) bool { return ctx.Value(versionsKey{}) != nil }
 
 func (l *Live) cached(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, catchUp)

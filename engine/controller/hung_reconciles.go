@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
+	"operetta.dev/engine/capsule"
 	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/evaluate"
 	"operetta.dev/engine/fault"
@@ -132,6 +133,7 @@ var (
 
 // Evaluate implements rollout.Evaluator.
 func (p observedPackage) Evaluate(s program.Session) (program.Rollout, error) {
+	capsule.Evaluated(p.ctx)
 	out, err := p.EvaluateContext(p.ctx, s)
 	p.objects.NoteRendered(out)
 	return out, err

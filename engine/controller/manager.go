@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"operetta.dev/engine/capsule"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/evaluate"
@@ -44,6 +45,8 @@ type Options struct {
 	MetricsTokenFile string
 	// Tracer makes a trace of each rollout; nil makes none.
 	Tracer trace.Tracer
+	// Capsules records reconciles; nil records none.
+	Capsules *capsule.Recorder
 	// Ready errors while the process is not ready; nil never does.
 	Ready func() error
 	// LeaderElection lets only one of several managers write.
@@ -133,6 +136,11 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 	m.subsystems = newSubsystems(m.caches.Direct, options.Log, m.Serves)
 	m.packageMissing = newPackageMissingTeardown(m)
 	refused.allowed = ask(m.caches.Direct)
+	if options.Capsules != nil {
+		if err := mgr.Add(options.Capsules); err != nil {
+			return nil, err
+		}
+	}
 	return m, errors.Join(mgr.Add(refused), mgr.Add(m.packageMissing))
 }
 

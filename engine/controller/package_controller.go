@@ -12,12 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"operetta.dev/engine/capsule"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/evaluate"
 	"operetta.dev/engine/packages"
+	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/worker"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -39,6 +42,7 @@ type packageController struct {
 	pins       atomic.Pointer[pinnedVersions]
 	reconciler *reconcile.Reconciler
 	objects    *watch.Cluster
+	capsules   *capsule.Recorder
 	// fault is what is wrong with the present files of the package while an earlier version of it is
 	// loaded, or "".
 	fault atomic.Value
@@ -72,7 +76,12 @@ func (c *packageController) reconcile(ctx context.Context, key types.NamespacedN
 	case chosen.by == nil:
 		return 0, c.reconciler.ReportRevisionUnusable(ctx, key, chosen.why)
 	}
-	again, err := c.reconciler.Step(ctx, key, observedPackage{chosen.by, ctx, c.objects})
+	by := chosen.by
+	ctx, reading := c.capsules.Begin(ctx)
+	again, err := c.reconciler.Step(ctx, key, observedPackage{by, ctx, c.objects})
+	c.capsules.End(reading, capsule.Step{Kind: c.reconciler.Kind, Key: key, Err: err, Version: func(ctx context.Context) plan.Version {
+		return plannedVersion(worker.WithPlan(ctx), by, packages.Candidate{Program: by.Program})
+	}})
 	return c.objects.Requeue(watch.RequestFrom(ctx), again), err
 }
 
@@ -99,7 +108,7 @@ func (m *Manager) Serve(p *program.Program) error { return m.ServeOutdated(p, ""
 // says that, and what is wrong with the present one. Some are reconciled with the version of a canary, if it is not nil.
 func (m *Manager) ServeOutdated(p *program.Program, fault string, canary *packages.Canary) error {
 	kind := p.GroupVersionKind().GroupKind()
-	c := &packageController{name: p.Name(), limits: newEventRateLimits(m.options.Log), fair: newFairQueue(m.workers(), m.suspect)}
+	c := &packageController{name: p.Name(), capsules: m.options.Capsules, limits: newEventRateLimits(m.options.Log), fair: newFairQueue(m.workers(), m.suspect)}
 	c.use(m.takePrepared(p), fault)
 	c.canary.Store(m.canaryVersion(c, canary))
 	c.pins.Store(m.pinsOf(kind))
@@ -145,9 +154,9 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	}
 	c.reconciler = &reconcile.Reconciler{
 		Kind:           gvk,
-		Resources:      observedStatus{m.caches.Resources(m.manager.GetClient()), others},
-		Cluster:        c.objects,
-		Patches:        patches,
+		Resources:      c.capsules.Cluster(observedStatus{m.caches.Resources(m.manager.GetClient()), others}),
+		Cluster:        c.capsules.Cluster(c.objects),
+		Patches:        c.capsules.Cluster(patches),
 		Recorder:       m.recorder(),
 		WatchInputs:    inputs.Refer,
 		Subsystem:      m.subsystems.has,

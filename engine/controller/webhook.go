@@ -85,10 +85,14 @@ func (m *Manager) reviewed(kind schema.GroupKind, on dryrun.ServerOptions) admis
 	if c == nil {
 		return nil
 	}
-	return reviewedPackage{c.program.Load(), &reconcile.Reconciler{
+	out := reviewedPackage{Evaluator: c.program.Load(), reconciler: &reconcile.Reconciler{
 		// The inputs of a process that does not lead are not watched.
 		Cluster: &cluster.Live{Client: m.caches.Direct, Direct: m.caches.Direct}, ConfigMap: m.options.ConfigMap,
-	}, on}
+	}, dryRun: on}
+	if m.options.ConversionWebhook() != nil {
+		out.versions = out.Meta().Converted()
+	}
+	return out
 }
 
 // converter returns the package of a kind for conversions, or nil if none is loaded.
@@ -144,7 +148,12 @@ type reviewedPackage struct {
 	reconciler *reconcile.Reconciler
 	// dryRun is the cluster on which a plan is made.
 	dryRun dryrun.ServerOptions
+	// versions are those that resources are converted to, which are none without a webhook.
+	versions []string
 }
+
+// Converts implements admission.Package.
+func (p reviewedPackage) Converts() []string { return p.versions }
 
 // Session implements admission.Package.
 func (p reviewedPackage) Session(ctx context.Context, resource *unstructured.Unstructured) (program.Session, error) {

@@ -57,6 +57,13 @@ func (w *World) FreezeCaches() { w.seen.FreezeCache() }
 // ThawCaches ends FreezeCaches.
 func (w *World) ThawCaches() { w.seen.ThawCache() }
 
+// AllowAnnotations makes administrative annotations count for the operators from now on.
+func (w *World) AllowAnnotations(names []string) {
+	for _, o := range w.operators {
+		o.Allow = names
+	}
+}
+
 // Round reconciles every resource once, and shows each step in which something changed. It errors if the context ends.
 func (w *World) Round(ctx context.Context, show func(Step)) error {
 	w.round(ctx, show)

@@ -61,6 +61,36 @@ func newDump() *Dump {
 	}
 }
 
+// NewDump returns a dump for the resources of a package that has seen nothing yet.
+func NewDump(pkg string, kind schema.GroupVersionKind, now time.Time) *Dump {
+	d := newDump()
+	d.Package, d.Kind, d.Taken = pkg, kind, now
+	return d
+}
+
+// ObserveResources notes the custom resources that there are.
+func (d *Dump) ObserveResources(all ...*unstructured.Unstructured) { d.resources = all }
+
+// Observe notes an object, or nil for one that does not exist.
+func (d *Dump) Observe(ref cluster.Ref, u *unstructured.Unstructured) {
+	if u == nil {
+		d.absent[ref.Identity()] = true
+		return
+	}
+	d.objects[ref.Identity()] = u
+}
+
+// ObserveList notes the objects of a selection.
+func (d *Dump) ObserveList(s cluster.Selection, all []*unstructured.Unstructured) {
+	d.lists[dryrun.SelectionKey(s)] = true
+	for _, u := range all {
+		d.objects[cluster.RefOf(u).Identity()] = u
+	}
+}
+
+// ObserveScope notes where the objects of a kind live, or "" for a kind that is not served.
+func (d *Dump) ObserveScope(kind schema.GroupKind, scope cluster.Scope) { d.scopes[kind] = scope }
+
 // Resources implements Snapshot. It errors for another kind than that of the dump.
 func (d *Dump) Resources(_ context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
 	if kind.GroupKind() != d.Kind.GroupKind() {
@@ -94,9 +124,24 @@ func (d *Dump) note(kind schema.GroupKind, what string) {
 // List implements dryrun.Source.
 func (d *Dump) List(_ context.Context, s cluster.Selection) ([]*unstructured.Unstructured, error) {
 	if !d.lists[dryrun.SelectionKey(s)] {
-		d.note(s.Kind.GroupKind(), "a list of them")
+		d.note(s.Kind.GroupKind(), described(s))
 	}
 	return d.selected(s), nil
+}
+
+// described returns a selection in words.
+func described(s cluster.Selection) string {
+	if s.Name != "" {
+		return cluster.Ref{GroupVersionKind: s.Kind, Namespace: s.Namespace, Name: s.Name}.String()
+	}
+	out := "any " + s.Kind.Kind
+	if s.Namespace != "" {
+		out += " in namespace " + s.Namespace
+	}
+	if len(s.Labels) > 0 {
+		out += " with labels " + labels.SelectorFromSet(s.Labels).String()
+	}
+	return out
 }
 
 // selected returns the objects of a selection, by namespace and name.
@@ -153,18 +198,24 @@ func (d *Dump) Scope(_ context.Context, kind schema.GroupVersionKind) (cluster.S
 
 // Notes says what a plan has asked the dump for in vain.
 func (d *Dump) Notes() []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	var out []string
 	if d.Namespace != "" {
 		out = append(out, fmt.Sprintf("the dump has the resources in the namespace %s alone", d.Namespace))
 	}
+	return append(out, d.Missing("the dump", "the plan")...)
+}
+
+// Missing says what somebody has asked the dump for in vain, sorted, in words that name both.
+func (d *Dump) Missing(dump, somebody string) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var out []string
 	for kind := range d.unasked {
-		out = append(out, fmt.Sprintf("the dump does not say whether the cluster serves %s, so the plan takes it as not served", kind))
+		out = append(out, fmt.Sprintf("%s does not say whether the cluster serves %s, so %s takes it as not served", dump, kind, somebody))
 	}
 	for kind, asked := range d.unknown {
 		what := slices.Sorted(maps.Keys(asked))
-		out = append(out, fmt.Sprintf("the dump does not say whether %s exists, so the plan takes it as absent%s", what[0], andMore(len(what)-1, "of the kind "+kind.Kind)))
+		out = append(out, fmt.Sprintf("%s does not say whether %s exists, so %s takes it as absent%s", dump, what[0], somebody, andMore(len(what)-1, "of the kind "+kind.Kind)))
 	}
 	slices.Sort(out)
 	return out
@@ -190,9 +241,7 @@ var _ Snapshot = (*Recorder)(nil)
 
 // NewRecorder returns a recorder of what is read from a snapshot for a package.
 func NewRecorder(from Snapshot, pkg string, kind schema.GroupVersionKind, now time.Time) *Recorder {
-	d := newDump()
-	d.Package, d.Kind, d.Taken = pkg, kind, now
-	return &Recorder{from: from, dump: d}
+	return &Recorder{from: from, dump: NewDump(pkg, kind, now)}
 }
 
 // Dump returns what was read so far.
@@ -212,7 +261,7 @@ func (r *Recorder) Resources(ctx context.Context, kind schema.GroupVersionKind) 
 	if err != nil {
 		return nil, err
 	}
-	r.record(func(d *Dump) { d.resources = all })
+	r.record(func(d *Dump) { d.ObserveResources(all...) })
 	for _, u := range all {
 		for _, g := range inventoryOf(u) {
 			for _, e := range g.Objects {
@@ -290,14 +339,9 @@ func (r *Recorder) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unst
 		return nil, err
 	}
 	r.record(func(d *Dump) {
-		if u == nil {
-			d.absent[ref.Identity()] = true
-			return
+		if !d.unproven[ref.Identity()] {
+			d.Observe(ref, u)
 		}
-		if d.unproven[ref.Identity()] {
-			return
-		}
-		d.objects[ref.Identity()] = u
 	})
 	return u, nil
 }
@@ -308,12 +352,7 @@ func (r *Recorder) List(ctx context.Context, s cluster.Selection) ([]*unstructur
 	if err != nil {
 		return nil, err
 	}
-	r.record(func(d *Dump) {
-		d.lists[dryrun.SelectionKey(s)] = true
-		for _, u := range all {
-			d.objects[cluster.RefOf(u).Identity()] = u
-		}
-	})
+	r.record(func(d *Dump) { d.ObserveList(s, all) })
 	return all, nil
 }
 
@@ -335,7 +374,7 @@ func (r *Recorder) Owned(ctx context.Context, namespace, label, value string) ([
 func (r *Recorder) Scope(ctx context.Context, kind schema.GroupVersionKind) (cluster.Scope, error) {
 	scope, err := r.from.Scope(ctx, kind)
 	if err == nil || cluster.IsKindNotServed(err) {
-		r.record(func(d *Dump) { d.scopes[kind.GroupKind()] = scope })
+		r.record(func(d *Dump) { d.ObserveScope(kind.GroupKind(), scope) })
 	}
 	return scope, err
 }

@@ -178,6 +178,17 @@ func withoutTextsOf(err error, texts []string) error {
 // Converts reports whether there is a version besides the storage version.
 func (m Meta) Converts() bool { return len(m.Versions) > 1 }
 
+// Converted returns the versions that are served and not stored.
+func (m Meta) Converted() []string {
+	var out []string
+	for _, v := range m.Versions {
+		if v.Served && !v.Storage {
+			out = append(out, v.Name)
+		}
+	}
+	return out
+}
+
 // version returns a version by its name.
 func (m Meta) version(name string) (VersionMeta, bool) {
 	i := slices.IndexFunc(m.Versions, func(v VersionMeta) bool { return v.Name == name })

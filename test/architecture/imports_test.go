@@ -14,7 +14,7 @@ import (
 var layers = [][]string{
 	{"importer"},
 	{"testcase", "check", "why", "ui"},
-	{"controller", "render", "plan"},
+	{"controller", "render", "plan", "capsule"},
 	{"dryrun", "worker"},
 	{"packages", "reconcile", "explain", "admission", "vet", "crd", "policy", "rbac", "install", "scaffold"},
 	{"rollout"},

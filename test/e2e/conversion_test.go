@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/test/harness"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -199,6 +200,29 @@ func TestNoConversionIsLostWhenCertificatesAreReplaced(t *testing.T) {
 		return nil
 	})
 	t.Logf("%d changes over %d certificates", asked, served())
+}
+
+func TestNobodyStoresWhatAnotherVersionCannotExpress(t *testing.T) {
+	t.Parallel()
+	s := newEnv(t)
+	const group = "narrow.example.com"
+	dir := copyOfWebApp(t, group, func(text string) string {
+		return strings.Replace(text, "strings.MaxRunes(512)", "strings.MaxRunes(20)", 1)
+	})
+	w := startConverting(t, s, dir, "webapps."+group)
+	long := map[string]any{"image": "registry.example.com/nginx:1.25"}
+	w.Await(webApp(s, group, "v1", "early", long))
+
+	mustBeRefused(t, harness.Suite.Admin.Create(t.Context(), webApp(s, group, "v1", "long", long)), "spec.image", "version v1alpha1 of it could not be read")
+	short := webApp(s, group, "v1", "short", map[string]any{"image": "nginx:1.25"})
+	if err := harness.Suite.Admin.Create(t.Context(), short); err != nil {
+		t.Fatal(err)
+	}
+	mustBeRefused(t, harness.Suite.Admin.Patch(t.Context(), short, client.RawPatch(types.MergePatchType, harness.Encode(t, harness.Spec(long)))), "spec.image", "version v1alpha1 of it could not be read")
+	out, err := harness.Kubectl(t.Context(), "get", "webapps.v1alpha1."+group, "-n", s.Namespace, "-o", "name")
+	if err != nil || !strings.Contains(out, "/short") {
+		t.Errorf("the list of the other version is %q, %v", out, err)
+	}
 }
 
 func TestAConversionThatHangsStopsNobodyElse(t *testing.T) {

@@ -155,7 +155,7 @@ func TestWhoComesGoesOrForgesAStatusInACanaryLetsItThroughToNobody(t *testing.T)
 	t.Parallel()
 	s := newEnv(t)
 	o := s.StartPackageOperator()
-	p := s.NewPackageObject("objforged")
+	p := s.NewPackageObject("objcanaryforged")
 	canary := map[string]any{"share": "20%", "readyFor": "1h", "deadline": "2h"}
 	p.Apply(canaryNote(p, note("a"), canary))
 	p.Expect("Ready", "True", "Served")

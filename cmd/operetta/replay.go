@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"operetta.dev/engine/capsule"
+	"operetta.dev/engine/plan"
+	"operetta.dev/engine/worker"
+)
+
+const replayLong = `Make a recorded decision of an operator again, away from its cluster, with the same version of
+the package or with another one: would the change have helped?
+
+An operator that runs with --record keeps the last decisions about each custom resource as files.
+A capsule has what one reconcile has read, which version of the package it ran, what it wrote, and
+the decision: what that version makes of what the capsule holds. With the same version, replay
+makes the same decision, byte for byte. If it does not, the decision depends on something that the
+capsule does not have: please report that.
+
+With --with, another version of the package decides, and replay prints what it does otherwise.
+
+A capsule holds no value of a Secret. Each is replaced by another text, equal values by equal texts,
+before the decision is made. Everything else is as it was in the cluster.
+
+The exit code is 0 if the decisions are the same, 3 if they are not, and 1 if there is none.`
+
+const replayExample = `  operetta run ./cue/webapp --record /var/lib/operetta/capsules
+
+  # What was decided, and is it decided so again?
+  operetta replay webapp.example.com/shop/web/20261124T101530.123Z.capsule.json ./cue/webapp
+
+  # Would the repaired package have done better?
+  operetta replay 20261124T101530.123Z.capsule.json --with ./fixed/webapp`
+
+// replayFlags are the settings of `operetta replay`.
+type replayFlags struct {
+	with   string
+	output string
+}
+
+func newReplay(s streams) *cobra.Command {
+	var f replayFlags
+	cmd := &cobra.Command{
+		Use:     "replay CAPSULE [package]",
+		Short:   "Make a recorded decision again, or with another package",
+		Long:    replayLong,
+		Example: replayExample,
+		Args:    usageArgs(cobra.RangeArgs(1, 2)),
+		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), s, args) },
+	}
+	cmd.Flags().StringVar(&f.with, "with", "", "folder of another version of the package, to see what it would do otherwise")
+	must(cmd.MarkFlagDirname("with"))
+	addOverlayFlag(cmd)
+	outputFlag(cmd, &f.output, formatText, formatJSON)
+	return cmd
+}
+
+// A replayed decision is what replay prints.
+type replayed struct {
+	Resource capsule.Resource `json:"resource"`
+	Taken    time.Time        `json:"taken"`
+	Package  string           `json:"package"`
+	// Recorded and Replayed are the digests of the versions of the package that have decided.
+	Recorded string        `json:"recorded"`
+	Replayed string        `json:"replayed"`
+	Did      []capsule.Act `json:"did"`
+	Failed   string        `json:"failed,omitempty"`
+	// Explained says that the recorded decision writes the objects that the operator wrote.
+	Explained bool `json:"explained"`
+	// Same says that both decisions are the same in every byte, and Differences are how they differ.
+	Same        bool                 `json:"same"`
+	Differences []capsule.Difference `json:"differences"`
+	// Notes say what the version asks for that the capsule does not have.
+	Notes    []string         `json:"notes,omitempty"`
+	Decision capsule.Decision `json:"decision"`
+}
+
+// run makes the decision of a capsule again.
+func (f *replayFlags) run(ctx context.Context, s streams, args []string) error {
+	if f.with != "" && len(args) > 1 {
+		return usageError{errors.New("--with names the package that decides: leave the other one out")}
+	}
+	c, err := capsule.Read(args[0])
+	if err != nil {
+		return err
+	}
+	pool, err := (&evaluationFlags{workers: 1, time: worker.DefaultTime}).newPool(nil)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	v, err := f.version(ctx, pool, c, args[1:])
+	if err != nil {
+		return err
+	}
+	decision, notes, err := c.Decide(ctx, v)
+	if err != nil {
+		return fmt.Errorf("capsule %s: %w", args[0], err)
+	}
+	out := replayed{
+		Resource: c.Resource, Taken: c.Taken, Package: c.Package, Recorded: c.Digest, Replayed: v.Program.Digest(), Did: c.Did, Failed: c.Failed, Explained: c.Explains(),
+		Same: decision.Equal(c.Decision), Differences: append([]capsule.Difference{}, capsule.Compare(c.Decision, decision)...), Notes: notes, Decision: decision,
+	}
+	if f.output == formatJSON {
+		err = printJSON(s.out, out)
+	} else {
+		out.print(s)
+	}
+	if err == nil && !out.Same {
+		err = errDiffers
+	}
+	return err
+}
+
+// version returns the package that decides. It errors if it is not the version of the capsule and nobody has asked for
+// another one.
+func (f *replayFlags) version(ctx context.Context, pool *worker.Pool, c *capsule.Capsule, args []string) (plan.Version, error) {
+	if f.with != "" {
+		args = []string{f.with}
+	}
+	v, err := loadVersion(ctx, pool, args)
+	if err != nil || f.with != "" || v.Program.Digest() == c.Digest {
+		return v, err
+	}
+	return v, fmt.Errorf("the capsule is of version %s of package %s, and this is version %s of package %s: give the folder of that version, or --with to see what this one does otherwise",
+		shortDigest(c.Digest), c.Package, shortDigest(v.Program.Digest()), v.Program.Name())
+}
+
+// print prints a replayed decision as text.
+func (r replayed) print(s streams) {
+	printLinef(s.out, "%s at %s, decided by package %s, version %s", r.Resource.Ref(), r.Taken.Format(time.RFC3339Nano), r.Package, shortDigest(r.Recorded))
+	for _, a := range r.Did {
+		printLinef(s.out, "  %s", a)
+	}
+	if len(r.Did) == 0 {
+		printLinef(s.out, "  nothing was written")
+	}
+	if r.Failed != "" {
+		printLinef(s.out, "  it was to be retried: %s", r.Failed)
+	}
+	if !r.Explained {
+		printLinef(s.err, "note: the recorded decision writes other objects than the operator did: the package computes with values of Secrets, which a capsule replaces, or the process knew more, such as what it had tried before")
+	}
+	for _, n := range r.Notes {
+		printLinef(s.err, "note: %s", n)
+	}
+	switch {
+	case r.Same && r.Recorded == r.Replayed:
+		printLinef(s.out, "decided again: the same, byte for byte")
+	case r.Same:
+		printLinef(s.out, "version %s decides the same, byte for byte", shortDigest(r.Replayed))
+	case r.Recorded == r.Replayed:
+		printLinef(s.out, "decided again: not the same, so it depends on something that the capsule does not have")
+	default:
+		printLinef(s.out, "version %s decides otherwise:", shortDigest(r.Replayed))
+	}
+	for _, d := range r.Differences {
+		printLinef(s.out, "\n%s", d.Text())
+	}
+}

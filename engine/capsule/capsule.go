@@ -1,0 +1,153 @@
+package capsule
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/plan"
+)
+
+// Format is the only format of capsules so far.
+const Format = 1
+
+// maxFile is how many bytes a capsule has at most.
+const maxFile = 32 << 20
+
+// A Capsule is what one reconcile has read and done.
+type Capsule struct {
+	Format int `json:"format"`
+	// Package and Digest are the version of the package that was run.
+	Package  string   `json:"package"`
+	Digest   string   `json:"digest"`
+	Resource Resource `json:"resource"`
+	// Taken is when the reconcile began.
+	Taken time.Time `json:"taken"`
+	// ConfigMap names the configuration of the operator, and Allow are the administrative annotations that count there.
+	ConfigMap string   `json:"configMap,omitempty"`
+	Allow     []string `json:"allow,omitempty"`
+	// Did are the writes of the reconcile, in order, and Failed is why it is retried.
+	Did    []Act  `json:"did"`
+	Failed string `json:"failed,omitempty"`
+	// Decision is what the same version decides of what the capsule holds.
+	Decision Decision `json:"decision"`
+	// Objects are what the reconcile has read, as operetta dump writes it.
+	Objects []byte `json:"objects"`
+}
+
+// A Resource is the identity of a custom resource.
+type Resource struct {
+	Group     string `json:"group"`
+	Version   string `json:"version"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// Ref returns the identity as a Ref.
+func (r Resource) Ref() cluster.Ref {
+	return cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}, Namespace: r.Namespace, Name: r.Name}
+}
+
+// resourceOf returns a Ref as a Resource.
+func resourceOf(ref cluster.Ref) Resource {
+	return Resource{Group: ref.Group, Version: ref.Version, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+}
+
+// An Act is one write.
+type Act struct {
+	// Verb is that of the write, such as "apply" or "delete", and Object what it was about, as "Kind namespace/name".
+	Verb   string `json:"verb"`
+	Object string `json:"object"`
+	// Refused is the reason of the API server for refusing it, such as "Forbidden", or "".
+	Refused string `json:"refused,omitempty"`
+}
+
+// String returns the act on one line.
+func (a Act) String() string {
+	if a.Refused != "" {
+		return fmt.Sprintf("%s %s: %s", a.Verb, a.Object, a.Refused)
+	}
+	return a.Verb + " " + a.Object
+}
+
+// Explains reports whether the decision is what the operator did to objects. It is not if the package computes with
+// a value of a Secret, which was replaced, or if the process remembered something, such as what it had tried before.
+func (c *Capsule) Explains() bool {
+	did, decided := map[string]bool{}, map[string]bool{}
+	for _, a := range c.Did {
+		if a.Object != c.Resource.Ref().String() {
+			did[a.Object] = true
+		}
+	}
+	for _, w := range c.Decision.Writes {
+		decided[w.Object] = true
+	}
+	return maps.Equal(did, decided)
+}
+
+// Read reads the capsule of a file. It errors if it is none, or has another format.
+func Read(path string) (*Capsule, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	out, err := Decode(file)
+	if err != nil {
+		return nil, fmt.Errorf("capsule %s: %w", path, err)
+	}
+	return out, nil
+}
+
+// Decode is Read for the content of a file.
+func Decode(from io.Reader) (*Capsule, error) {
+	text, err := io.ReadAll(io.LimitReader(from, maxFile+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) > maxFile:
+		return nil, fmt.Errorf("it has more than %d bytes", maxFile)
+	}
+	var out Capsule
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.UseNumber()
+	if err := in.Decode(&out); err != nil {
+		return nil, fmt.Errorf("it is not JSON of a capsule: %w", err)
+	}
+	if err := out.Decision.convertNumbers(); err != nil {
+		return nil, fmt.Errorf("its decision: %w", err)
+	}
+	switch {
+	case out.Format != Format:
+		return nil, fmt.Errorf("it has format %d, and this version reads %d", out.Format, Format)
+	case !out.Resource.Ref().Known():
+		return nil, errors.New("it names no resource")
+	case out.Digest == "":
+		return nil, errors.New("it names no version of a package")
+	}
+	return &out, nil
+}
+
+// encode returns the capsule as a file.
+func (c *Capsule) encode() ([]byte, error) {
+	out, err := json.MarshalIndent(c, "", "  ")
+	if err == nil && len(out) > maxFile {
+		err = fmt.Errorf("the capsule has more than %d bytes", maxFile)
+	}
+	return append(out, '\n'), err
+}
+
+// dump returns what the reconcile has read. It errors if the capsule is not the one that was written.
+func (c *Capsule) dump() (*plan.Dump, error) { return plan.DecodeDump(bytes.NewReader(c.Objects)) }
+
+// configMap returns the name of the configuration, which may be none.
+func (c *Capsule) configMap() types.NamespacedName { return configMapOf(c.ConfigMap) }

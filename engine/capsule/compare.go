@@ -1,0 +1,104 @@
+package capsule
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/dryrun/diff"
+	"operetta.dev/engine/plan"
+)
+
+// A Difference is what one of two decisions does and the other does not, or does otherwise.
+type Difference struct {
+	// Object is what differs, as "Kind namespace/name", or "status" for that of the resource.
+	Object string `json:"object"`
+	// Before and After are the verbs of the writes, or "" where there is none.
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+	// Fields are those of the object that differ.
+	Fields []plan.Field `json:"fields,omitempty"`
+}
+
+// Compare returns how two decisions differ, by object, the status last.
+func Compare(before, after Decision) []Difference {
+	was, is := writesOf(before), writesOf(after)
+	names := maps.Clone(was)
+	maps.Copy(names, is)
+	var out []Difference
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		a, b := was[name], is[name]
+		d := Difference{Object: name, Before: string(a.Verb), After: string(b.Verb)}
+		if a.Manifest != nil && b.Manifest != nil {
+			d.Fields = fields(&unstructured.Unstructured{Object: a.Manifest}, &unstructured.Unstructured{Object: b.Manifest}, "")
+		}
+		if d.Before != d.After || len(d.Fields) > 0 {
+			out = append(out, d)
+		}
+	}
+	if changed := fields(said(before), said(after), saidField+"."); len(changed) > 0 {
+		out = append(out, Difference{Object: statusName, Fields: changed})
+	}
+	return out
+}
+
+const (
+	// statusName stands for the status of the resource among objects.
+	statusName = "status"
+	// saidField is where a status is compared: package diff leaves out the status of an object.
+	saidField = "said"
+)
+
+// said returns what a decision says of the resource as an object.
+func said(d Decision) *unstructured.Unstructured {
+	values := maps.Clone(d.Status)
+	if d.Failed != "" {
+		if values == nil {
+			values = map[string]any{}
+		}
+		values["failed"] = d.Failed
+	}
+	return &unstructured.Unstructured{Object: map[string]any{saidField: values}}
+}
+
+// fields returns the fields that differ between two states of an object, with paths without a prefix.
+func fields(before, after *unstructured.Unstructured, prefix string) []plan.Field {
+	var out []plan.Field
+	for _, f := range (&diff.Mask{}).Fields(before, after) {
+		f.Path = strings.TrimPrefix(f.Path, prefix)
+		out = append(out, plan.Field(f))
+	}
+	return out
+}
+
+// writesOf returns the writes of a decision by object. Of several of one object the last counts.
+func writesOf(d Decision) map[string]Write {
+	out := map[string]Write{}
+	for _, w := range d.Writes {
+		out[w.Object] = w
+	}
+	return out
+}
+
+// Text returns the difference as lines for people.
+func (d Difference) Text() string {
+	var out strings.Builder
+	switch {
+	case d.Object == statusName:
+		out.WriteString("status\n")
+	case d.Before == d.After:
+		fmt.Fprintf(&out, "%s %s, with other fields\n", d.After, d.Object)
+	case d.Before == "":
+		fmt.Fprintf(&out, "%s %s, and not before\n", d.After, d.Object)
+	case d.After == "":
+		fmt.Fprintf(&out, "no %s %s any more\n", d.Before, d.Object)
+	default:
+		fmt.Fprintf(&out, "%s %s, and %s before\n", d.After, d.Object, d.Before)
+	}
+	for _, f := range d.Fields {
+		fmt.Fprintf(&out, "  %s\n", diff.Field(f))
+	}
+	return out.String()
+}

@@ -1,0 +1,161 @@
+package capsule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/dryrun"
+	"operetta.dev/engine/plan"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/reconcile"
+)
+
+// A Decision is what one reconcile does in memory.
+type Decision struct {
+	// Writes are the objects that it creates, changes and deletes, in order.
+	Writes []Write `json:"writes"`
+	// Status is that of the resource afterwards, or nil if it is gone.
+	Status map[string]any `json:"status,omitempty"`
+	// Failed is why it is retried.
+	Failed string `json:"failed,omitempty"`
+}
+
+// A Write is what becomes of one object.
+type Write struct {
+	Verb   cluster.Verb `json:"verb"`
+	Object string       `json:"object"`
+	// Manifest is the object afterwards, without what only the API server sets, or nil for a deleted one.
+	Manifest map[string]any `json:"manifest,omitempty"`
+}
+
+// Equal reports whether two decisions are the same in every byte.
+func (d Decision) Equal(other Decision) bool {
+	a, errA := json.Marshal(d)
+	b, errB := json.Marshal(other)
+	return errA == nil && errB == nil && string(a) == string(b)
+}
+
+// convertNumbers gives numbers that were read from JSON the types that they have in objects.
+func (d Decision) convertNumbers() error {
+	err := utiljson.ConvertMapNumbers(d.Status, 0)
+	for _, w := range d.Writes {
+		err = errors.Join(err, utiljson.ConvertMapNumbers(w.Manifest, 0))
+	}
+	return err
+}
+
+// Decide makes the decision of a capsule again with a version of the package, which may be another one than that of the
+// capsule. It returns what the version asks for and the capsule does not have as well. It errors if the capsule
+// cannot be read, the package is for another kind, or nobody can evaluate it.
+func (c *Capsule) Decide(ctx context.Context, v plan.Version) (Decision, []string, error) {
+	d, err := c.dump()
+	if err != nil {
+		return Decision{}, nil, fmt.Errorf("what the capsule has read: %w", err)
+	}
+	out, err := c.decide(ctx, d, v)
+	return out, d.Missing("the capsule", "replay"), err
+}
+
+// decide reconciles the resource once on a snapshot.
+func (c *Capsule) decide(ctx context.Context, from plan.Snapshot, v plan.Version) (Decision, error) {
+	if got, want := v.Program.GroupVersionKind().GroupKind(), c.Resource.Ref().GroupKind(); got != want {
+		return Decision{}, fmt.Errorf("the package is for %s, and the capsule has a %s", got, want)
+	}
+	resources, err := from.Resources(ctx, v.Program.GroupVersionKind())
+	if err != nil {
+		return Decision{}, err
+	}
+	at := slices.IndexFunc(resources, func(u *unstructured.Unstructured) bool {
+		return u.GetNamespace() == c.Resource.Namespace && u.GetName() == c.Resource.Name
+	})
+	if at < 0 {
+		return Decision{}, errors.New("the capsule does not have its resource")
+	}
+	w := dryrun.New(c.configMap(), v.Program)
+	w.SetControllers(dryrun.ActNever)
+	w.AllowAnnotations(c.Allow)
+	w.ReadThrough(from, c.Taken.Add(-time.Second)) // a round begins a second later
+	by := &noting{Package: evaluatorOf(v)}
+	w.EvaluateWith(v.Program.GroupVersionKind().GroupKind(), by)
+	put, err := w.Put(resources[at])
+	if err != nil {
+		return Decision{}, err
+	}
+	out := Decision{Writes: []Write{}}
+	err = w.Round(ctx, func(s dryrun.Step) {
+		for _, e := range s.Changes {
+			if !marksSecret(e) {
+				out.Writes = append(out.Writes, writeOf(e))
+			}
+		}
+		if s.Err != nil {
+			out.Failed = s.Err.Error()
+		}
+	})
+	if err == nil {
+		err = by.unavailable
+	}
+	if u := w.Get(cluster.RefOf(put)); u != nil {
+		out.Status, _, _ = unstructured.NestedMap(u.Object, "status")
+	}
+	return out, err
+}
+
+// evaluatorOf returns what a version is evaluated by.
+func evaluatorOf(v plan.Version) reconcile.Package {
+	if v.Evaluates != nil {
+		return v.Evaluates
+	}
+	return v.Program
+}
+
+// A noting package notes that nobody could evaluate it, which is no decision.
+type noting struct {
+	reconcile.Package
+
+	unavailable error
+}
+
+// Evaluate implements rollout.Evaluator.
+func (n *noting) Evaluate(s program.Session) (program.Rollout, error) {
+	out, err := n.Package.Evaluate(s)
+	if gone, is := errors.AsType[*program.UnavailableError](err); is {
+		n.unavailable = gone
+	}
+	return out, err
+}
+
+// marksSecret reports whether a change writes nothing but the marks of the engine to a Secret. A capsule has other
+// values than the cluster and none of these marks, so this says nothing of what the operator does.
+func marksSecret(e cluster.Event) bool {
+	return e.Verb == cluster.Updated && e.Ref.GroupKind() == schema.GroupKind{Kind: "Secret"} && len(fields(e.Before, e.Object, "")) == 0
+}
+
+// writeOf returns a change as a Write.
+func writeOf(e cluster.Event) Write {
+	out := Write{Verb: e.Verb, Object: e.Ref.String()}
+	if e.Verb != cluster.Deleted && e.Object != nil {
+		u := e.Object.DeepCopy()
+		for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {
+			unstructured.RemoveNestedField(u.Object, "metadata", field)
+		}
+		out.Manifest = u.Object
+	}
+	return out
+}
+
+// configMapOf returns the name in a text as "namespace/name", or none for "".
+func configMapOf(text string) types.NamespacedName {
+	namespace, name, _ := strings.Cut(text, "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
