@@ -54,7 +54,7 @@ func (o *operator) serveLastGood(ctx context.Context, last lastGoodVersion, dir 
 		err = o.checkLastGood(ctx, last.checkedPackage)
 	}
 	if err == nil {
-		err = o.manager.ServeOutdated(last.program, faultLocation(fault))
+		err = o.manager.ServeOutdated(last.program, faultLocation(fault), nil)
 	}
 	switch {
 	case err == nil:

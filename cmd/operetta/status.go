@@ -23,7 +23,8 @@ const statusLong = `List the custom resources of all packages of a cluster, thos
 phase and the reason. operetta explain shows one of them in full.
 
 The kinds are those whose CustomResourceDefinition has the label operetta.dev/package; name kinds to
-see only these. It reads with your permissions and writes nothing.
+see only these. Behind them, it says which Packages have a canary that is in progress or has gone
+back. It reads with your permissions and writes nothing.
 
 The exit code is 1 if a resource is not ready.`
 
@@ -59,6 +60,9 @@ func newStatus(s streams) *cobra.Command {
 				err = printJSON(s.out, all)
 			} else {
 				err = printStatuses(s, all)
+			}
+			if err == nil && len(args) == 0 && f.output != formatJSON {
+				err = printCanaries(cmd.Context(), s, f.cluster)
 			}
 			if err == nil && slices.ContainsFunc(all, func(r explain.Resource) bool { return r.Health != explain.Ready }) {
 				err = errReported

@@ -105,6 +105,8 @@ type Manager struct {
 	controllers map[schema.GroupKind]*packageController
 	// prepared is the evaluator of the version that was planned last, until it is served.
 	prepared *evaluate.Evaluator
+	// pins are the versions that resources of a kind may be pinned to.
+	pins map[schema.GroupKind]*pinnedVersions
 }
 
 // New returns a manager that serves no package yet. It errors if it cannot reach the cluster, or listen on
@@ -115,7 +117,7 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	m := &Manager{manager: mgr, options: options, running: newRunningReconciles(options.ReconcileLimit), refused: refused, controllers: map[schema.GroupKind]*packageController{}}
+	m := &Manager{manager: mgr, options: options, running: newRunningReconciles(options.ReconcileLimit), refused: refused, controllers: map[schema.GroupKind]*packageController{}, pins: map[schema.GroupKind]*pinnedVersions{}}
 	if err := addProbes(mgr, options, m.running); err != nil {
 		return nil, err
 	}

@@ -35,7 +35,11 @@ type packageController struct {
 	enqueuer enqueuer
 	fair     *fairQueue
 	// program is the version of the package that the next reconcile uses.
-	program    atomic.Pointer[evaluate.Evaluator]
+	program atomic.Pointer[evaluate.Evaluator]
+	// canary is the version that some resources are reconciled with in place of that, or nil.
+	canary atomic.Pointer[canaryVersion]
+	// pins are the versions that resources may be pinned to, or nil if none may.
+	pins       atomic.Pointer[pinnedVersions]
 	reconciler *reconcile.Reconciler
 	objects    *watch.Cluster
 	capsules   *capsule.Recorder
@@ -63,7 +67,16 @@ func (c *packageController) packageFault() string {
 // written object reconciles the resource again.
 func (c *packageController) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	ctx = withWaiter(ctx, waiter{waiterKey{c.name, ctrl.Request{NamespacedName: key}}, func() { c.enqueuer.enqueueBehind(key) }})
-	by := c.program.Load()
+	chosen, err := c.choose(ctx, key)
+	switch {
+	case err != nil:
+		return 0, err
+	case chosen.by == nil && chosen.why == "":
+		return pinAgain, nil
+	case chosen.by == nil:
+		return 0, c.reconciler.ReportRevisionUnusable(ctx, key, chosen.why)
+	}
+	by := chosen.by
 	ctx, reading := c.capsules.Begin(ctx)
 	again, err := c.reconciler.Reconcile(ctx, key, observedPackage{by, ctx, c.objects})
 	c.capsules.End(reading, capsule.Step{Kind: c.reconciler.Kind, Key: key, Err: err, Version: func(ctx context.Context) plan.Version {
@@ -89,14 +102,16 @@ func (c *packageController) enqueueReaders(of cluster.Ref, keys ...types.Namespa
 
 // Serve adds the controller of a package. It errors with a TakenError if another package with the same
 // kind has one.
-func (m *Manager) Serve(p *program.Program) error { return m.ServeOutdated(p, "") }
+func (m *Manager) Serve(p *program.Program) error { return m.ServeOutdated(p, "", nil) }
 
 // ServeOutdated is Serve for an earlier version of a package. The status of each resource
-// says that, and what is wrong with the present one.
-func (m *Manager) ServeOutdated(p *program.Program, fault string) error {
+// says that, and what is wrong with the present one. Some are reconciled with the version of a canary, if it is not nil.
+func (m *Manager) ServeOutdated(p *program.Program, fault string, canary *packages.Canary) error {
 	kind := p.GroupVersionKind().GroupKind()
 	c := &packageController{name: p.Name(), capsules: m.options.Capsules, limits: newEventRateLimits(m.options.Log), fair: newFairQueue(m.workers(), m.suspect)}
 	c.use(m.takePrepared(p), fault)
+	c.canary.Store(m.canaryVersion(c, canary))
+	c.pins.Store(m.pinsOf(kind))
 	if err := m.claim(kind, c, p); err != nil {
 		return err
 	}
@@ -213,7 +228,12 @@ func (m *Manager) Swap(ctx context.Context, was, p *program.Program) error {
 	if err != nil {
 		return err
 	}
-	c.use(m.takePrepared(p), "")
+	if canary := c.canary.Load(); canary != nil && canary.by.Program == p {
+		c.use(canary.by, "") // it has the templates
+	} else {
+		c.use(m.takePrepared(p), "")
+	}
+	c.canary.Store(nil)
 	m.certificates.wake() // it may have other versions
 	return m.enqueueAll(ctx, c, p.GroupVersionKind())
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,6 +18,8 @@ import (
 	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/packages"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/status"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -24,7 +27,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-var _ packages.Server = (*Manager)(nil)
+var (
+	_ packages.Server   = (*Manager)(nil)
+	_ packages.Versions = (*Manager)(nil)
+)
 
 // PackageOptions are how Packages are served.
 type PackageOptions struct {
@@ -57,7 +63,7 @@ func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*package
 	r := &packages.Reconciler{
 		Cluster: m.caches.Resources(of.Client), Revisions: &cluster.Live{Client: m.caches.Direct, Direct: m.caches.Direct},
 		ConfigMaps: sourceConfigMaps{inputs}, Overlays: clusterOverlays{overlays, m.caches.Direct.RESTMapper(), func(key types.NamespacedName) { again.enqueueAfter(key, overlaysAgain) }}, Registries: o.Registries, Secrets: pullSecrets{m.caches.Direct, o.PullSecretNamespace},
-		Examiner: e, Server: m, Planner: planner{m}, Recorder: m.recorder(), Selector: selector,
+		Examiner: e, Server: m, Versions: m, Planner: planner{m}, Recorder: m.recorder(), Observer: measured, Selector: selector,
 		Enqueue: enqueue, Log: m.options.Log, Now: time.Now,
 	}
 	r.Await()
@@ -200,8 +206,32 @@ func resources(ctx context.Context, from client.Reader, kind schema.GroupVersion
 	}
 	out := make([]packages.Resource, len(list.Items))
 	for i := range list.Items {
-		digest, _, _ := unstructured.NestedString(list.Items[i].Object, "status", "package", "digest")
-		out[i] = packages.Resource{NamespacedName: client.ObjectKeyFromObject(&list.Items[i]), Digest: digest}
+		out[i] = resourceOf(&list.Items[i])
 	}
 	return out, nil
+}
+
+// resourceOf returns what a canary has to know of a custom resource.
+func resourceOf(u *unstructured.Unstructured) packages.Resource {
+	out := packages.Resource{
+		NamespacedName: client.ObjectKeyFromObject(u), UID: u.GetUID(), Labels: u.GetLabels(),
+		Pin:    u.GetAnnotations()[reconcile.AnnotationRevisionPin],
+		Paused: u.GetAnnotations()[reconcile.AnnotationPaused] == "true", Deleted: u.GetDeletionTimestamp() != nil,
+	}
+	is, _ := u.Object["status"].(map[string]any)
+	out.Digest, _, _ = unstructured.NestedString(is, "package", "digest")
+	conditions, _ := is["conditions"].([]any)
+	for _, item := range conditions { // as plain maps: there may be thousands of resources
+		c, _ := item.(map[string]any)
+		switch c["type"] {
+		case status.ConditionReady:
+			out.Ready = c["status"] == string(metav1.ConditionTrue)
+			out.Reason, _ = c["reason"].(string)
+			changed, _ := c["lastTransitionTime"].(string)
+			out.Changed, _ = time.Parse(time.RFC3339, changed)
+		case status.ConditionStalled:
+			out.Failed = c["status"] == string(metav1.ConditionTrue)
+		}
+	}
+	return out
 }

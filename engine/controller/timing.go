@@ -28,6 +28,8 @@ const (
 	// deniedInterval is how long a permission is not asked about again that the operator has, although a
 	// request was refused: admission has denied it.
 	deniedInterval = time.Minute
+	// pinAgain is how often a resource looks whether the revision that it is pinned to is loaded. It costs no request.
+	pinAgain = time.Second
 	// forgetRefusal is how long a resource counts as waiting for a permission after its last refused request: what
 	// waits is retried more often than that.
 	forgetRefusal = 2 * lastRetry

@@ -40,6 +40,7 @@ func (m *Manager) release(kind schema.GroupKind) {
 	defer m.mu.Unlock()
 	measured.Controller(controllerName(kind)).Remove()
 	delete(m.controllers, kind)
+	delete(m.pins, kind)
 }
 
 // abandon ends what has begun of a controller that cannot be added to the manager, and frees its kind.

@@ -2,6 +2,7 @@ package packages
 
 import (
 	"context"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,9 +44,10 @@ type Server interface {
 	ServedBy(kind schema.GroupKind) string
 	// Serve begins the controller of a package.
 	Serve(p *program.Program) error
-	// ServeOutdated is Serve for an earlier version; fault says what is wrong with the present one.
-	ServeOutdated(p *program.Program, fault string) error
-	// Swap makes the controller of a package use another version of it.
+	// ServeOutdated is Serve for an earlier version; fault says what is wrong with the present one, and c which resources
+	// are reconciled with another one, if it is not nil.
+	ServeOutdated(p *program.Program, fault string, c *Canary) error
+	// Swap makes the controller of a package use another version of it, for all resources.
 	Swap(ctx context.Context, was, p *program.Program) error
 	// Outdated says what is wrong with the present files of a package, or, with "", that nothing is.
 	Outdated(ctx context.Context, p *program.Program, fault string) error
@@ -62,12 +64,33 @@ type Server interface {
 	Remaining(ctx context.Context, kind schema.GroupVersionKind, limit int) ([]Resource, error)
 }
 
+// Versions tells the controllers of packages which resources have another version than the one that is served; controller.Manager
+// does.
+type Versions interface {
+	// Canary makes the controller of a package reconcile some resources with another version; with nil, it ends that.
+	Canary(ctx context.Context, p *program.Program, c *Canary) error
+	// Pins says which versions resources of a kind may be pinned to, also before its controller begins.
+	Pins(ctx context.Context, kind schema.GroupKind, pins Pins) error
+	// Requeue has resources of a package reconciled, behind those that somebody has changed.
+	Requeue(p *program.Program, resources []Resource) error
+}
+
 // A Resource is a custom resource of a package.
 type Resource struct {
 	types.NamespacedName
 
+	UID    types.UID
+	Labels map[string]string
 	// Digest is the version of the package that reconciled it last, or "".
 	Digest string
+	// Ready and Failed are its conditions Ready and Stalled, Reason is that of Ready, and Changed is when Ready last changed.
+	Ready, Failed bool
+	Reason        string
+	Changed       time.Time
+	// Pin is the version that an annotation asks for, or "". It may be any text.
+	Pin string
+	// Paused says that a person has paused it, and Deleted that it is being deleted.
+	Paused, Deleted bool
 }
 
 // ConfigMaps reads ConfigMaps, and watches those that Packages refer to.
@@ -95,4 +118,14 @@ type Secrets interface {
 type Recorder interface {
 	// Record records one event of an object.
 	Record(u *unstructured.Unstructured, e rollout.Event)
+}
+
+// An Observer is told how far canaries are, such as for metrics.
+type Observer interface {
+	// Canary is told how many resources have the content of a canary of a Package, and how many of these are ready.
+	Canary(name string, resources, ready int)
+	// NoCanary is told that no canary of a Package is in progress.
+	NoCanary(name string)
+	// CanaryEnded is told how a canary has ended.
+	CanaryEnded(name, phase string)
 }

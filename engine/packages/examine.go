@@ -67,8 +67,8 @@ func (r *Reconciler) examine(ctx context.Context, p Package, s *state, snapshot 
 	urgent := changed
 	if last != nil {
 		wanted = append(wanted, last.digest)
-		if last.digest == digest {
-			urgent = accepted
+		if last.digest == digest || s.canary.inProgress() && s.canary.is(digest) {
+			urgent = accepted // what was tried by a canary was examined before
 		}
 	}
 	e := &examination{done: make(chan struct{})}

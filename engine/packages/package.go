@@ -27,7 +27,23 @@ type Spec struct {
 	DeletionPolicy       DeletionPolicy `json:"deletionPolicy,omitempty"`
 	RevisionHistoryLimit *int           `json:"revisionHistoryLimit,omitempty"`
 	Limits               Limits         `json:"limits"`
+	// Canary says which resources get a changed content first; nil has all get it at once.
+	Canary *CanarySpec `json:"canary,omitempty"`
+	// RevisionPins says whether a resource may name the revision that it is reconciled with.
+	RevisionPins RevisionPins `json:"revisionPins,omitempty"`
 }
+
+// RevisionPins say whether a resource may name the revision that it is reconciled with.
+type RevisionPins string
+
+// The revision pins.
+const (
+	// RefusePins: the annotation has no effect. Whoever may write a resource could else choose a version with a fault that a later
+	// one has corrected.
+	RefusePins RevisionPins = "Refuse"
+	// AllowPins: the annotation counts.
+	AllowPins RevisionPins = "Allow"
+)
 
 // Limits are how many objects of all resources a changed content may delete and recreate. One that is nil is none.
 type Limits struct {
@@ -99,6 +115,9 @@ func Parse(u *unstructured.Unstructured) (Package, error) {
 	spec, _, err := unstructured.NestedMap(u.Object, "spec")
 	if err == nil {
 		err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(spec, &p.Spec, true)
+	}
+	if err == nil {
+		err = p.Canary.check()
 	}
 	if err != nil {
 		return p, fmt.Errorf("package %s: reading the spec: %w", p.Name, err)

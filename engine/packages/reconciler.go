@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,8 +35,11 @@ type Reconciler struct {
 	Secrets    Secrets
 	Examiner   Examiner
 	Server     Server
+	Versions   Versions
 	Planner    Planner
 	Recorder   Recorder
+	// Observer is told how far canaries are; nil is nobody.
+	Observer Observer
 	// Enqueue has Reconcile called again for a Package.
 	Enqueue func(name string)
 	Log     logr.Logger
@@ -76,6 +81,12 @@ type state struct {
 	// revisions are those of the cluster, the newest first, once they have been read.
 	revisions     []revision
 	revisionsRead bool
+	// canary is the canary of a content, or nil, and trial what the Server has of it while it is in progress.
+	canary *canary
+	trial  *trial
+	// pinned are the kept versions that resources are pinned to, by digest, and pinsTold what the Server was told of them.
+	pinned   map[string]*pinned
+	pinsTold string
 }
 
 // Reconcile takes a Package one step further, and returns when the next one is due, 0 for never.
@@ -118,6 +129,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (t
 	if out.gone {
 		return 0, r.forget(ctx, name)
 	}
+	if err := r.pin(ctx, p, s); err != nil && out.problem == nil {
+		out.problem = &problem{stage: serving, reason: ReasonNotServed, message: err.Error(), err: err}
+	}
+	r.observe(p, s)
 	if err := r.report(ctx, p, s, out); err != nil {
 		return 0, err
 	}
@@ -135,7 +150,7 @@ func (r *Reconciler) stateOf(ctx context.Context, p Package) (*state, error) {
 	if err := r.forget(ctx, p.Name); err != nil {
 		return nil, err
 	}
-	s = &state{uid: p.object.GetUID(), exams: map[string]*examination{}}
+	s = &state{uid: p.object.GetUID(), exams: map[string]*examination{}, canary: restoredCanary(p, r.Now())}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.states == nil {
@@ -156,6 +171,10 @@ func (r *Reconciler) forget(ctx context.Context, name string) error {
 	s.keepExams()
 	s.endFetch()
 	s.endPlan()
+	s.dropPinned(nil)
+	if r.Observer != nil {
+		r.Observer.NoCanary(name)
+	}
 	if err := r.withdraw(ctx, name, s); err != nil {
 		return err
 	}
@@ -186,7 +205,8 @@ func (r *Reconciler) withdraw(ctx context.Context, name string, s *state) error 
 		return fmt.Errorf("package %s: %w", name, err)
 	}
 	r.Log.Info("package withdrawn", "package", name, "kind", s.served.GroupVersionKind().GroupKind().String())
-	s.served, s.outdated = nil, ""
+	s.served, s.outdated, s.trial, s.pinsTold = nil, "", nil, ""
+	s.dropPinned(nil)
 	return nil
 }
 
@@ -204,6 +224,7 @@ func (r *Reconciler) stand(ctx context.Context, p Package, s *state, out *result
 // take serves the content of a Package.
 func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result) {
 	if out.problem = r.read(ctx, p, s); out.problem != nil {
+		r.dropBrokenCanary(ctx, p, s, out)
 		return
 	}
 	same := s.served != nil && s.served.Digest() == s.content.digest()
@@ -211,10 +232,10 @@ func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result)
 		r.claimOnly(p.Name, s.served.GroupVersionKind().GroupKind())
 	}
 	switch {
-	case same && s.outdated == "" && s.defined == s.served.Digest():
-		return
 	case same:
-		out.problem = r.mend(ctx, p, s)
+		if out.problem = r.dropCanary(ctx, p, s); out.problem == nil && (s.outdated != "" || !s.isDefined()) {
+			out.problem = r.mend(ctx, p, s)
+		}
 		return
 	case p.deleted():
 		out.problem = &problem{stage: holding, reason: ReasonDeleting, message: "the Package is being deleted, and takes over no changes"}
@@ -222,6 +243,11 @@ func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result)
 	case p.Paused:
 		out.problem = &problem{stage: holding, reason: ReasonPaused, message: "the Package is paused, and takes over no changes"}
 		return
+	}
+	if !s.canary.is(s.content.digest()) {
+		if out.problem = r.dropCanary(ctx, p, s); out.problem != nil {
+			return
+		}
 	}
 	exam, err := r.examine(ctx, p, s, s.content.snapshot)
 	if err != nil {
@@ -236,11 +262,10 @@ func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result)
 		return
 	}
 	if out.problem = r.approval(ctx, p, s); out.problem != nil {
+		r.dropBrokenCanary(ctx, p, s, out)
 		return
 	}
-	if out.problem, out.planned = r.withinLimits(ctx, p, s, exam.candidate); out.problem == nil {
-		out.problem = r.accept(ctx, p, s, exam.candidate)
-	}
+	r.admit(ctx, p, s, exam.candidate, out)
 }
 
 // approval returns why a content that has passed its checks is not taken over yet, or nil. What was accepted
@@ -275,14 +300,38 @@ func (r *Reconciler) mend(ctx context.Context, p Package, s *state) *problem {
 // define writes the definition of what is served again, if that of another content took its place: objects
 // would lose the fields that the other one lacks.
 func (r *Reconciler) define(ctx context.Context, p Package, s *state) error {
-	if s.defined == s.served.Digest() {
+	wanted, of := s.wanted()
+	if s.defined == of {
 		return nil
 	}
-	if err := r.install(ctx, p, s.crd); err != nil {
+	if err := r.install(ctx, p, wanted); err != nil {
 		return err
 	}
-	s.defined = s.served.Digest()
+	s.defined = of
 	return nil
+}
+
+// isDefined reports whether the cluster has the definition of what is served.
+func (s *state) isDefined() bool {
+	_, of := s.wanted()
+	return s.defined == of
+}
+
+// wanted returns the definition of what is served, which a canary and pinned versions can work with, too, and identifies it.
+func (s *state) wanted() (*definition, string) {
+	out, of := s.crd, s.served.Digest()
+	if s.trial != nil {
+		out, of = s.trial.both, of+" and "+s.trial.candidate.Program.Digest()
+	}
+	for _, digest := range slices.Sorted(maps.Keys(s.pinned)) {
+		if s.pinned[digest].definition == nil {
+			continue
+		}
+		if both, err := reportingToo(out, s.pinned[digest].definition); err == nil {
+			out, of = both, of+" and "+digest
+		}
+	}
+	return out, of
 }
 
 // broken returns why a package is not accepted.
@@ -317,6 +366,7 @@ func (r *Reconciler) accept(ctx context.Context, p Package, s *state, c Candidat
 		return &problem{stage: serving, reason: ReasonNotServed, message: err.Error(), err: err}
 	}
 	s.crd = c.CRD
+	r.promoted(p, s)
 	for _, w := range c.Warnings {
 		r.Log.Info("the package has a warning", "package", p.Name, "warning", w.Error())
 	}
@@ -337,7 +387,9 @@ func (r *Reconciler) serve(ctx context.Context, p Package, s *state, next *progr
 	}
 	var err error
 	if s.served == nil {
-		err = r.Server.Serve(next)
+		if err = r.allowPins(ctx, p, s, kind.GroupKind()); err == nil {
+			err = r.Server.Serve(next)
+		}
 	} else {
 		err = r.Server.Swap(ctx, s.served, next)
 	}
@@ -380,47 +432,4 @@ func (r *Reconciler) goOn(ctx context.Context, p Package, s *state, told string)
 	}
 	s.outdated = told
 	return nil
-}
-
-// restore serves what was accepted last after a restart.
-func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told string, out *result) {
-	last, err := r.lastGood(ctx, p, s)
-	if err != nil {
-		out.problem.err = errors.Join(out.problem.err, err)
-		return
-	}
-	if last == nil || out.problem.stage != holding && last.digest == s.content.digest() {
-		return
-	}
-	exam, err := r.examine(ctx, p, s, last.snapshot)
-	if err != nil {
-		out.problem.err = errors.Join(out.problem.err, err)
-		return
-	}
-	if out.pending = !exam.ended(); out.pending {
-		return
-	}
-	if exam.err != nil {
-		out.problem.addMessage(fmt.Sprintf("%s, which was accepted last, cannot be used either: %v", last.digest, exam.err))
-		return
-	}
-	next := exam.candidate.Program
-	if wrong := r.claim(ctx, p, s, next.GroupVersionKind().GroupKind()); wrong != nil {
-		out.problem.addMessage(wrong.message)
-		out.problem.again = wrong.again
-		return
-	}
-	if err = r.setFinalizer(ctx, p); err == nil {
-		err = r.install(ctx, p, exam.candidate.CRD)
-	}
-	if err == nil {
-		err = r.Server.ServeOutdated(next, told)
-	}
-	if err != nil {
-		out.problem.err = errors.Join(out.problem.err, err)
-		return
-	}
-	s.served, s.crd, s.defined, s.outdated, s.broken = next, exam.candidate.CRD, next.Digest(), told, ""
-	r.Server.Mended(p.origin(), next.GroupVersionKind().GroupKind().String())
-	r.Log.Info("the version that was accepted last is served", "package", p.Name, "digest", next.Digest())
 }

@@ -38,6 +38,10 @@ type site struct {
 	calls     []string
 	served    map[schema.GroupKind]*program.Program
 	resources []Resource
+	// canary is what the Server has of a canary.
+	canary *Canary
+	// pins is what it has of pins.
+	pins      Pins
 	installed error
 	refused   error
 	// owner is the package whose definition the cluster has, and defined are the kinds of definitions with
@@ -68,7 +72,7 @@ func newSite(t *testing.T) *site {
 func (s *site) restart() {
 	s.served, s.enqueue = map[schema.GroupKind]*program.Program{}, make(chan string, 100)
 	s.Reconciler = &Reconciler{
-		Cluster: s.memory, Revisions: s.memory, ConfigMaps: s, Examiner: s, Server: s, Planner: s, Recorder: s, Selector: labels.Everything(),
+		Cluster: s.memory, Revisions: s.memory, ConfigMaps: s, Examiner: s, Server: s, Versions: s, Planner: s, Recorder: s, Selector: labels.Everything(),
 		Enqueue: func(name string) { s.enqueue <- name }, Log: logr.Discard(), Now: func() time.Time { return s.now },
 	}
 }
@@ -137,6 +141,11 @@ func (s *site) examining(name string) bool {
 	}
 	for _, e := range st.exams {
 		if !e.ended() || len(s.enqueue) > 0 {
+			return true
+		}
+	}
+	for _, v := range st.pinned {
+		if !v.exam.ended() {
 			return true
 		}
 	}
@@ -222,8 +231,12 @@ func (s *site) Serve(p *program.Program) error {
 	return nil
 }
 
-func (s *site) ServeOutdated(p *program.Program, fault string) error {
+func (s *site) ServeOutdated(p *program.Program, fault string, c *Canary) error {
 	s.callf("serve %s outdated: %s", p.GroupVersionKind().Kind, fault)
+	s.canary = c
+	if c != nil {
+		s.callf("canary %s", s.selected())
+	}
 	s.served[p.GroupVersionKind().GroupKind()] = p
 	return nil
 }

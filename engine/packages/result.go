@@ -69,6 +69,16 @@ const (
 	ReasonLimitExceeded Reason = "LimitExceeded"
 	// ReasonPlanFailed: nobody can say at present what the content would delete and recreate.
 	ReasonPlanFailed Reason = "PlanFailed"
+	// ReasonCanaryProgressing: some resources get the content first, and are not all ready.
+	ReasonCanaryProgressing Reason = "CanaryProgressing"
+	// ReasonCanaryReady: they are, and have to be for some time before the others get it.
+	ReasonCanaryReady Reason = "CanaryReady"
+	// ReasonCanaryRolledBack: they were not, and have the version before again.
+	ReasonCanaryRolledBack Reason = "CanaryRolledBack"
+	// ReasonCanaryIncompatible: two versions cannot be served side by side, because their definitions contradict each other.
+	ReasonCanaryIncompatible Reason = "CanaryIncompatible"
+	// ReasonCanaryPromoted: the content of a canary is served to all resources; it is of an event.
+	ReasonCanaryPromoted Reason = "CanaryPromoted"
 	// ReasonDeleting: the Package is deleted, and waits for its resources.
 	ReasonDeleting Reason = "Deleting"
 )

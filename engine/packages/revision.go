@@ -239,14 +239,31 @@ func revisionName(p Package, number int64, digest string) string {
 	return p.Name + "-" + hex.EncodeToString(sum[:bytes])
 }
 
-// prune deletes the revisions beyond the limit of a Package, the oldest first.
+// prune deletes the revisions beyond the limit of a Package, the oldest first. One that a resource is pinned to stays, as long as that
+// is allowed.
 func (r *Reconciler) prune(ctx context.Context, p Package, s *state) {
-	for limit := p.revisionLimit(); len(s.revisions) > limit; {
-		old := s.revisions[len(s.revisions)-1]
+	limit := p.revisionLimit()
+	if len(s.revisions) <= limit {
+		return
+	}
+	keep := map[string]bool{}
+	if p.RevisionPins == AllowPins {
+		all, err := r.Server.Resources(ctx, s.served.GroupVersionKind())
+		if err != nil {
+			return // it is tried with the next one
+		}
+		keep = askedFor(all)
+	}
+	left := s.revisions[:limit:limit]
+	for _, old := range s.revisions[limit:] {
+		if keep[old.digest] {
+			left = append(left, old)
+			continue
+		}
 		if err := r.Revisions.Delete(ctx, cluster.Ref{GroupVersionKind: RevisionKind, Name: old.name}, old.uid); err != nil {
 			r.Log.Info("an old revision is not deleted, it is tried again with the next one", "package", p.Name, "revision", old.name, "error", err.Error())
-			return
+			left = append(left, old)
 		}
-		s.revisions = s.revisions[:len(s.revisions)-1]
 	}
+	s.revisions = left
 }

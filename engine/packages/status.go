@@ -83,6 +83,9 @@ func (r *Reconciler) newStatus(ctx context.Context, p Package, s *state, out *re
 	if out.problem != nil && len(out.problem.faults) > 0 {
 		after["faults"] = faultList(out.problem.faults)
 	}
+	if canary := s.canaryStatus(); canary != nil {
+		after["canary"] = canary
+	}
 	if plan := s.planStatus(out); plan != nil {
 		after["plan"] = plan
 	}

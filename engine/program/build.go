@@ -38,6 +38,9 @@ func buildInstance(s *source.Snapshot) (*build.Instance, fault.Faults) {
 	if faults := b.addFiles(inst, s.Dir(), ""); len(faults) > 0 {
 		return nil, faults
 	}
+	if faults := contractFaults(inst, ContractVersion); len(faults) > 0 {
+		return nil, faults
+	}
 	if err := inst.Complete(); err != nil {
 		return nil, fault.Of(err, cue.Value{})
 	}

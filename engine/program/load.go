@@ -94,7 +94,7 @@ func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 	}
 	p.meta, faults = readMeta(p.static, p.index)
 	limits, wrong := readLimits(p.static, p.index)
-	p.limits, faults = limits, append(faults, wrong...)
+	p.limits, faults = limits, slices.Concat(faults, wrong, p.contractValueFaults(ContractVersion))
 	p.admission, wrong = readAdmission(p.static, p.index)
 	faults = append(faults, wrong...)
 	p.reach = p.readReach()

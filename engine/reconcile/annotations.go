@@ -20,6 +20,9 @@ const (
 	AnnotationSkipHooks = "operetta.dev/skip-hooks"
 	// AnnotationConfig holds configuration of the package for one resource, as YAML.
 	AnnotationConfig = "operetta.dev/config"
+	// AnnotationRevisionPin is the digest of the version of the package that the resource is reconciled with, where the
+	// Package allows it.
+	AnnotationRevisionPin = "operetta.dev/revision-pin"
 	// AnnotationLogLevel set to "debug" logs every decision about this resource, where the
 	// administrator allows it.
 	AnnotationLogLevel = "operetta.dev/log-level"

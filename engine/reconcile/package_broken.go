@@ -22,6 +22,17 @@ func (l *Reconciler) ReportPackageBroken(ctx context.Context, key types.Namespac
 	return err == nil, err
 }
 
+// ReportRevisionUnusable reports in the status of a resource why the version of its package that it is pinned to cannot serve it. It does
+// nothing to a resource that is deleted or paused. It errors when the status cannot be written, also because the
+// resource was changed meanwhile.
+func (l *Reconciler) ReportRevisionUnusable(ctx context.Context, key types.NamespacedName, why string) error {
+	s, err := l.fetchUninterpreted(ctx, key)
+	if err != nil || s == nil {
+		return err
+	}
+	return s.writeChanged(ctx, status.RevisionUnusable(s.before, s.cr.GetGeneration(), s.Now(), why))
+}
+
 // AskWhetherServed asks in the status of a resource whether another process serves it: that process
 // removes the question. It returns whether there is a resource to ask about.
 func (l *Reconciler) AskWhetherServed(ctx context.Context, key types.NamespacedName) (bool, error) {

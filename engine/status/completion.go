@@ -94,6 +94,7 @@ const (
 	ReasonHooksRunning      Reason = "HooksRunning"
 	ReasonPackageMissing    Reason = "PackageMissing"
 	ReasonPackageBroken     Reason = "PackageBroken"
+	ReasonRevisionUnusable  Reason = "RevisionUnusable"
 	ReasonTimedOut          Reason = "TimedOut"
 	ReasonEvaluationFailed  Reason = "EvaluationFailed"
 	ReasonInternalError     Reason = "InternalError"

@@ -55,6 +55,11 @@ type packageObject struct {
 			Type   string `json:"type"`
 			Status string `json:"status"`
 		} `json:"conditions"`
+		SourceDigest string `json:"sourceDigest"`
+		Canary       struct {
+			Phase  string `json:"phase"`
+			Digest string `json:"digest"`
+		} `json:"canary"`
 	} `json:"status"`
 }
 
@@ -71,7 +76,7 @@ func (p packageObject) ready() bool {
 // installedSteps are the steps of a demo of an installed operator: two processes with the rights of its roles,
 // of which one acts, and a package that is an object of the cluster.
 func (d *demo) installedSteps() []func(context.Context) error {
-	return []func(context.Context) error{d.prepare, d.install, d.startProcesses, d.applyPackage, d.applySample, d.waitReady, d.killLeader, d.change, d.leave}
+	return []func(context.Context) error{d.prepare, d.install, d.startProcesses, d.applyPackage, d.applySample, d.waitReady, d.killLeader, d.change, d.rollGood, d.rollBad, d.leave}
 }
 
 // install applies what operetta install and operetta rbac print.
@@ -150,7 +155,7 @@ func (d *demo) leader(ctx context.Context) (string, error) {
 func (d *demo) applyPackage(ctx context.Context) error {
 	st := d.screen.Start("apply the package as an object")
 	begin := time.Now()
-	err := d.putPackage(ctx)
+	err := d.putPackage(ctx, "")
 	if err == nil {
 		err = d.poll(ctx, d.timeout, "the Package to be served", func(ctx context.Context) (bool, error) {
 			var got packageObject
@@ -162,8 +167,8 @@ func (d *demo) applyPackage(ctx context.Context) error {
 	return err
 }
 
-// putPackage applies a Package with the files of a folder.
-func (d *demo) putPackage(ctx context.Context) error {
+// putPackage applies a Package with the files of a folder, and a text more if it is not "".
+func (d *demo) putPackage(ctx context.Context, more string) error {
 	files := map[string]string{}
 	all, err := filepath.Glob(filepath.Join(packageDir, "*.cue"))
 	if err != nil {
@@ -178,9 +183,12 @@ func (d *demo) putPackage(ctx context.Context) error {
 			files[name] = string(text)
 		}
 	}
+	if more != "" {
+		files["revision.cue"] = more
+	}
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": "operetta.dev/v1alpha1", "kind": "Package", "metadata": map[string]any{"name": packageName},
-		"spec": map[string]any{"source": map[string]any{"inline": files}},
+		"spec": map[string]any{"source": map[string]any{"inline": files}, "canary": canary},
 	})
 	if err != nil {
 		return err

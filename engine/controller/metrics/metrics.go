@@ -28,6 +28,7 @@ type Metrics struct {
 	duration           *prometheus.HistogramVec
 	requests           *prometheus.CounterVec
 	resources          resources
+	canaries           canaries
 }
 
 // durationBuckets go from a resource at rest to one with hundreds of objects.
@@ -49,6 +50,7 @@ func New() *Metrics {
 			Name: "operetta_api_requests_total", Help: "Requests to the API server, by verb, resource and status code; the code is error if there was no response.",
 		}, []string{"verb", "resource", "code"}),
 		resources: resources{of: map[string]*controllerResources{}},
+		canaries:  newCanaries(),
 	}
 }
 
@@ -67,7 +69,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 }
 
 func (m *Metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.reconciles, m.errors, m.duration, m.requests, &m.resources}
+	return []prometheus.Collector{m.reconciles, m.errors, m.duration, m.requests, &m.resources, m.canaries.resources, m.canaries.ended}
 }
 
 // Controller returns the metrics of one controller.

@@ -65,6 +65,25 @@ func expect(t *testing.T, m prometheus.Collector, want string, names ...string) 
 	}
 }
 
+func TestACanaryIsCountedUntilItHasEnded(t *testing.T) {
+	t.Parallel()
+	m := metrics.New()
+	m.Canary("shops", 5, 2)
+	expect(t, m, `
+# HELP operetta_package_canary_resources Custom resources that have the content of a canary, by whether they are ready, while it is in progress.
+# TYPE operetta_package_canary_resources gauge
+operetta_package_canary_resources{package="shops",ready="false"} 3
+operetta_package_canary_resources{package="shops",ready="true"} 2
+`, "operetta_package_canary_resources")
+	m.CanaryEnded("shops", "RolledBack")
+	m.NoCanary("shops")
+	expect(t, m, `
+# HELP operetta_package_canaries_total Canaries of a Package that have ended, by phase: Promoted or RolledBack.
+# TYPE operetta_package_canaries_total counter
+operetta_package_canaries_total{package="shops",phase="RolledBack"} 1
+`, "operetta_package_canary_resources", "operetta_package_canaries_total")
+}
+
 func TestResourcesAreCountedUntilTheyAreGone(t *testing.T) {
 	t.Parallel()
 	m := metrics.New()

@@ -130,6 +130,7 @@ var Left = map[string]string{
 	"kubectl wait --for=condition=Ready package/greeting":                           "the same test waits for this condition",
 	"kubectl get packages":                                                          "the columns are those of the definition, which the API server accepts in test/e2e",
 	`kubectl get package greeting -o jsonpath='{.status.conditions[?(@.type=="Ready")].message}'`:                                                                        "TestARevisionBeyondItsLimitDeletesNothingUntilTheLimitIsRaised of test/e2e reads this message",
+	`kubectl get package greeting -o jsonpath='{.status.canary}'`:                                                                                                        "TestABadCanaryTouchesItsShareOnlyAndGoesBackAlsoAfterARestart of test/e2e reads this field",
 	"kubectl -n argocd patch configmap argocd-cm --patch-file config/argocd/argocd-cm.yaml":                                                                              "there is no Argo CD; test/gitops runs the script",
 	"kubectl auth can-i create deployments --as system:serviceaccount:operetta-system:operetta":                                                                          "its exit code is the answer, which is no until docs/install.md is played",
 	"operetta plan new/webapp --old old/webapp":                                                                                                                          "the folders are the reader's own; the script plan of cmd/operetta has such commands",

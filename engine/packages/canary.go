@@ -1,0 +1,297 @@
+package packages
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A CanarySpec says which resources get a changed content first, and when the others follow.
+type CanarySpec struct {
+	// Share is a share of the resources, such as 10%, and Selector selects them by labels. One of them is set.
+	Share    string                `json:"share,omitempty"`
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// ReadyFor is how long all of them have to be ready without a break; nil is DefaultCanaryReadyFor.
+	ReadyFor *metav1.Duration `json:"readyFor,omitempty"`
+	// Deadline is how long they may take to become ready; nil is DefaultCanaryDeadline.
+	Deadline *metav1.Duration `json:"deadline,omitempty"`
+}
+
+// check errors if the spec is none that the CustomResourceDefinition describes.
+func (c *CanarySpec) check() error {
+	if c == nil {
+		return nil
+	}
+	if (c.Share == "") == (c.Selector == nil) {
+		return errors.New("canary: one of share and selector has to be set")
+	}
+	if c.Selector != nil {
+		if _, err := metav1.LabelSelectorAsSelector(c.Selector); err != nil {
+			return fmt.Errorf("canary.selector: %w", err)
+		}
+	} else if _, err := c.percent(); err != nil {
+		return err
+	}
+	if c.readyFor() < 0 || c.deadline() <= 0 {
+		return errors.New("canary: readyFor is not negative, and deadline is more than 0s")
+	}
+	return nil
+}
+
+// percent returns the share in percent.
+func (c *CanarySpec) percent() (int, error) {
+	text, ok := strings.CutSuffix(c.Share, "%")
+	n, err := strconv.Atoi(text)
+	if !ok || err != nil || n < 1 || n > 100 {
+		return 0, fmt.Errorf("canary.share: %q is not between 1%% and 100%%", c.Share)
+	}
+	return n, nil
+}
+
+// most returns how many of some resources are a share of them: it is rounded up, so it is at least one of one.
+func (c *CanarySpec) most(all int) int {
+	percent, _ := c.percent() // check has read it
+	return (all*percent + 99) / 100
+}
+
+func (c *CanarySpec) readyFor() time.Duration {
+	if c.ReadyFor == nil {
+		return DefaultCanaryReadyFor
+	}
+	return c.ReadyFor.Duration
+}
+
+func (c *CanarySpec) deadline() time.Duration {
+	if c.Deadline == nil {
+		return DefaultCanaryDeadline
+	}
+	return c.Deadline.Duration
+}
+
+// A CanaryPhase is how far the canary of a content is.
+type CanaryPhase string
+
+// The phases.
+const (
+	// CanaryProgressing: not all resources of the canary are ready with the content.
+	CanaryProgressing CanaryPhase = "Progressing"
+	// CanaryReady: all of them are, and have to be for some time.
+	CanaryReady CanaryPhase = "Ready"
+	// CanaryPromoted: the content is served to all resources.
+	CanaryPromoted CanaryPhase = "Promoted"
+	// CanaryRolledBack: the content is served to none.
+	CanaryRolledBack CanaryPhase = "RolledBack"
+)
+
+// A canary is what is known of the canary of a content. It is a value: what follows from it is another one. The
+// status of the Package has it for a process that begins anew.
+type canary struct {
+	// from and digest are those of the version that the others have, and of the content.
+	from, digest string
+	phase        CanaryPhase
+	// began is when it began, readySince since when all of its resources are ready, and ended when it ended; zero if
+	// that is not so.
+	began, readySince, ended time.Time
+	// share is the share that cutoff is for: the resources up to that hash get the content. cutoff is nil while no
+	// resource can be chosen.
+	share  string
+	cutoff *uint64
+	// selector selects resources if no share does; nil selects none.
+	selector labels.Selector
+	// restored says that it is known by the status alone, so that no resource gets the content that has not got it before.
+	restored bool
+	// total and ready count its resources.
+	total, ready int
+	// unready are those that are not, the first of them.
+	unready []unready
+	// why says why it has gone back.
+	why string
+}
+
+// An unready resource is one of a canary that is not ready, with the reason.
+type unready struct{ resource, reason string }
+
+// maxUnready is how many resources a canary lists.
+const maxUnready = 20
+
+// inProgress reports whether some resources may have the content, and others not.
+func (c *canary) inProgress() bool {
+	return c != nil && (c.phase == CanaryProgressing || c.phase == CanaryReady)
+}
+
+// is reports whether it is that of a content.
+func (c *canary) is(digest string) bool { return c != nil && c.digest == digest }
+
+// A verdict is what is to become of a canary.
+type verdict int
+
+// The verdicts.
+const (
+	// goesOn: it is not decided yet.
+	goesOn verdict = iota
+	// promotes: all resources may have the content.
+	promotes
+	// goesBack: no resource may have it.
+	goesBack
+)
+
+// follow returns what a canary is now, and what is to become of it. It is a function of what it is given.
+func (c canary) follow(spec *CanarySpec, all []Resource, now time.Time) (canary, verdict) {
+	all = slices.DeleteFunc(slices.Clone(all), func(u Resource) bool { return u.Deleted })
+	c = c.choose(spec, all)
+	failed, changed := c.count(all, now)
+	switch {
+	case len(all) == 0:
+		return c.turn(CanaryReady, now), promotes // there is nobody whom the content could harm
+	case failed > 0:
+		c.why = failedText(failed)
+		return c, goesBack
+	case c.total > 0 && c.ready == c.total:
+		c = c.turn(CanaryReady, now)
+		c.readySince = latest(c.readySince, changed)
+		if now.Sub(c.readySince) >= spec.readyFor() {
+			return c, promotes
+		}
+		return c, goesOn
+	}
+	c = c.turn(CanaryProgressing, now)
+	if now.Sub(c.began) < spec.deadline() {
+		return c, goesOn
+	}
+	c.why = fmt.Sprintf("%d of %d resources are ready after %s", c.ready, c.total, spec.deadline())
+	if c.total == 0 {
+		c.why = fmt.Sprintf("no resource could be tried within %s: none of those that may be chosen is ready with %s", spec.deadline(), c.from)
+	}
+	return c, goesBack
+}
+
+func failedText(n int) string {
+	if n == 1 {
+		return "1 resource has failed"
+	}
+	return fmt.Sprintf("%d resources have failed", n)
+}
+
+// latest returns the later one of two times.
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// turn returns the canary in a phase, and notes since when its resources are ready.
+func (c canary) turn(to CanaryPhase, now time.Time) canary {
+	switch to {
+	case CanaryReady:
+		if c.readySince.IsZero() {
+			c.readySince = now
+		}
+	case CanaryProgressing:
+		c.readySince = time.Time{}
+	case CanaryPromoted, CanaryRolledBack:
+		c.ended = now
+	}
+	c.phase = to
+	return c
+}
+
+// count counts the resources of the canary. It returns how many of them have failed, and when the last one of those
+// that are ready has become so.
+func (c *canary) count(all []Resource, now time.Time) (failed int, changed time.Time) {
+	var worst, waiting []unready
+	c.total, c.ready, c.unready = 0, 0, nil
+	for _, u := range all {
+		if !c.selects(u) || u.Paused || u.Pin != "" {
+			continue
+		}
+		c.total++
+		switch has := u.Digest == c.digest; {
+		case has && u.Failed:
+			worst = append(worst, unready{u.String(), u.Reason})
+		case has && u.Ready:
+			c.ready++
+			changed = latest(changed, u.Changed)
+		case has:
+			waiting = append(waiting, unready{u.String(), u.Reason})
+		default:
+			waiting = append(waiting, unready{u.String(), "NotReconciled"})
+		}
+	}
+	for _, list := range [][]unready{worst, waiting} {
+		slices.SortFunc(list, func(a, b unready) int { return strings.Compare(a.resource, b.resource) })
+		c.unready = append(c.unready, list...)
+	}
+	c.unready = c.unready[:min(len(c.unready), maxUnready)]
+	if changed.After(now) {
+		changed = now // who writes a status may write any time
+	}
+	return len(worst), changed
+}
+
+// chosen reports whether a resource is among those that may get the content.
+func (c canary) chosen(u Resource) bool {
+	if c.selector != nil {
+		return c.selector.Matches(labels.Set(u.Labels))
+	}
+	return c.cutoff != nil && hashOf(u.UID) <= *c.cutoff
+}
+
+// selects reports whether a resource is reconciled with the content. One that is not ready with the version before says
+// nothing about the content: it is left alone until it is. One that has got the content keeps it.
+func (c canary) selects(u Resource) bool {
+	return c.chosen(u) && (u.Digest == c.digest || !c.restored && u.eligible())
+}
+
+// eligible reports whether a resource can be chosen for a canary.
+func (u Resource) eligible() bool {
+	return u.Ready && !u.Failed && !u.Paused && !u.Deleted && u.Pin == ""
+}
+
+// hashOf returns a number that a resource always has, so that it is the same resources that are chosen in every process.
+func hashOf(uid types.UID) uint64 {
+	sum := sha256.Sum256([]byte(uid))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// choose determines which resources get the content. What is chosen once stays chosen, because a resource must not go to and
+// fro between two versions when others come and go. What the status says after a restart counts only within the share.
+func (c canary) choose(spec *CanarySpec, all []Resource) canary {
+	if spec.Selector != nil {
+		c.selector, _ = metav1.LabelSelectorAsSelector(spec.Selector) // check has read it
+		c.share, c.cutoff, c.restored = "", nil, false
+		return c
+	}
+	var hashes []uint64
+	had := false
+	for _, u := range all {
+		if u.eligible() || u.Digest == c.digest {
+			hashes = append(hashes, hashOf(u.UID))
+			had = had || c.chosen(u)
+		}
+	}
+	if had && c.share == spec.Share && !c.restored {
+		return c
+	}
+	if len(hashes) == 0 {
+		c.selector, c.share, c.cutoff, c.restored = nil, spec.Share, nil, false
+		return c
+	}
+	slices.SortFunc(hashes, cmp.Compare[uint64])
+	limit := hashes[min(spec.most(len(all)), len(hashes))-1]
+	if c.restored && had && c.share == spec.Share {
+		limit = min(limit, *c.cutoff)
+	}
+	c.selector, c.share, c.cutoff, c.restored = nil, spec.Share, &limit, false
+	return c
+}

@@ -1,0 +1,266 @@
+package packages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/rollout"
+)
+
+// A Canary is a version of a package that some resources are reconciled with, and the others not yet.
+type Canary struct {
+	Program *program.Program
+	// Selects reports whether a resource is. It is a function of the resource alone.
+	Selects func(Resource) bool
+}
+
+// A trial is a canary whose content the Server has.
+type trial struct {
+	candidate Candidate
+	// both is the definition with which both versions can work.
+	both *definition
+	// selection identifies what the Server was told to select.
+	selection string
+}
+
+// admit takes over a content that has passed its checks: with a canary, for some of the resources first.
+func (r *Reconciler) admit(ctx context.Context, p Package, s *state, next Candidate, out *result) {
+	tried := s.canary.is(s.content.digest()) && s.canary.phase != CanaryPromoted
+	if tried {
+		if out.problem = r.tryCanary(ctx, p, s, next); out.problem != nil {
+			return
+		}
+	}
+	if out.problem, out.planned = r.withinLimits(ctx, p, s, next); out.problem != nil {
+		return
+	}
+	if !tried {
+		if out.problem = r.tryCanary(ctx, p, s, next); out.problem != nil {
+			return
+		}
+	}
+	out.problem = r.accept(ctx, p, s, next)
+}
+
+// tryCanary returns why a content is not taken over for all resources because of its canary, or nil. The first content of a
+// Package has none, and neither has what was accepted last.
+func (r *Reconciler) tryCanary(ctx context.Context, p Package, s *state, next Candidate) *problem {
+	if p.Canary == nil {
+		return nil
+	}
+	digest := next.Program.Digest()
+	if s.canary.is(digest) && s.canary.phase == CanaryRolledBack {
+		return s.canary.problem()
+	}
+	last, err := r.lastGood(ctx, p, s)
+	switch {
+	case err != nil:
+		return &problem{stage: loading, reason: ReasonNotKept, message: err.Error(), err: err}
+	case s.served == nil && (last == nil || last.digest == digest || s.unusable(last.digest)):
+		return nil // there is nothing to go back to
+	case s.served == nil:
+		return &problem{stage: holding, reason: ReasonCanaryProgressing, message: "the version that was accepted last is not served yet", again: servedAgain, passes: true}
+	case s.served.GroupVersionKind().GroupKind() != next.Program.GroupVersionKind().GroupKind():
+		return nil // it is taken over only once no resource is left
+	}
+	if s.trial == nil || s.trial.candidate.Program.Digest() != digest {
+		both, err := bothDefinitions(s.crd, next.CRD)
+		if err != nil {
+			return &problem{stage: holding, reason: ReasonCanaryIncompatible, person: true,
+				message: fmt.Sprintf("%s cannot be tried by a canary, because both versions would have one definition: %v; remove spec.canary to take it over for all resources", digest, err)}
+		}
+		return r.watchCanary(ctx, p, s, &trial{candidate: next, both: both})
+	}
+	return r.watchCanary(ctx, p, s, s.trial)
+}
+
+// watchCanary takes the canary of a content one step further. It returns nil once all resources may have the content.
+func (r *Reconciler) watchCanary(ctx context.Context, p Package, s *state, t *trial) *problem {
+	digest := t.candidate.Program.Digest()
+	all, err := r.Server.Resources(ctx, s.served.GroupVersionKind())
+	if err != nil {
+		return &problem{stage: holding, reason: ReasonCanaryProgressing, message: err.Error(), err: err}
+	}
+	if p.RevisionPins != AllowPins {
+		for i := range all {
+			all[i].Pin = "" // it has no effect
+		}
+	}
+	was := s.canary
+	if !was.is(digest) || !was.inProgress() {
+		was = &canary{digest: digest, from: s.served.Digest(), phase: CanaryProgressing, began: r.Now()}
+	}
+	now, verdict := was.follow(p.Canary, all, r.Now())
+	switch verdict {
+	case goesBack:
+		return r.goBack(ctx, p, s, now)
+	case promotes:
+		s.canary = &now
+		return nil
+	case goesOn:
+	}
+	s.canary, s.trial = &now, t
+	if err := r.serveCanary(ctx, p, s, all); err != nil {
+		return &problem{stage: holding, reason: ReasonCanaryProgressing, message: err.Error(), err: err}
+	}
+	return now.problem()
+}
+
+// serveCanary has the Server reconcile the resources of a canary with its content. The definition comes first: the content
+// may report fields that the version before does not know.
+func (r *Reconciler) serveCanary(ctx context.Context, p Package, s *state, all []Resource) error {
+	if err := r.define(ctx, p, s); err != nil {
+		return err
+	}
+	if selection := s.canary.selection(); s.trial.selection != selection {
+		if err := r.Versions.Canary(ctx, s.served, s.canary.version(s.trial.candidate.Program)); err != nil {
+			return err
+		}
+		s.trial.selection = selection
+		return nil
+	}
+	// A resource that has become ready meanwhile may have had no event since.
+	var late []Resource
+	for _, u := range all {
+		if u.Digest != s.canary.digest && !u.Deleted && s.canary.selects(u) {
+			late = append(late, u)
+		}
+	}
+	if len(late) == 0 {
+		return nil
+	}
+	return r.Versions.Requeue(s.served, late)
+}
+
+// version returns what the Server is told of a canary.
+func (c canary) version(of *program.Program) *Canary { return &Canary{of, c.selects} }
+
+// selection identifies which resources a canary selects.
+func (c canary) selection() string {
+	switch {
+	case c.restored:
+		return "restored"
+	case c.selector != nil:
+		return "selector " + c.selector.String()
+	case c.cutoff != nil:
+		return fmt.Sprintf("up to %x", *c.cutoff)
+	}
+	return "none"
+}
+
+// goBack has all resources reconciled with the version before, and remembers that.
+func (r *Reconciler) goBack(ctx context.Context, p Package, s *state, c canary) *problem {
+	if err := r.endTrial(ctx, s); err != nil {
+		return &problem{stage: holding, reason: ReasonCanaryProgressing, message: err.Error(), err: err}
+	}
+	r.endCanary(p, s, c, CanaryRolledBack)
+	r.Log.Info("the canary of a content has gone back", "package", p.Name, "digest", c.digest, "why", c.why)
+	return s.canary.problem()
+}
+
+// endTrial has the Server reconcile all resources with the version that is served.
+func (r *Reconciler) endTrial(ctx context.Context, s *state) error {
+	if s.trial == nil {
+		return nil
+	}
+	if err := r.Versions.Canary(ctx, s.served, nil); err != nil {
+		return err
+	}
+	s.trial = nil
+	return nil
+}
+
+// dropCanary ends and forgets the canary of a content that is no longer to be taken over: that of the source is another one.
+func (r *Reconciler) dropCanary(ctx context.Context, p Package, s *state) *problem {
+	if s.canary == nil || s.canary.is(s.content.digest()) && !s.canary.inProgress() {
+		return nil
+	}
+	if err := r.endTrial(ctx, s); err != nil {
+		return &problem{stage: holding, reason: ReasonCanaryProgressing, message: err.Error(), err: err}
+	}
+	if s.canary.inProgress() {
+		r.Log.Info("the canary of a content ends, which is not to be taken over any more", "package", p.Name, "digest", s.canary.digest)
+	}
+	s.canary = nil
+	return nil
+}
+
+// dropBrokenCanary ends the canary of a content if what the source has now is known to be no package, or is not approved any more.
+// As long as the source cannot be read, the canary goes on.
+func (r *Reconciler) dropBrokenCanary(ctx context.Context, p Package, s *state, out *result) {
+	if out.problem.stage == reading || out.problem.err != nil || s.served == nil {
+		return
+	}
+	if wrong := r.dropCanary(ctx, p, s); wrong != nil {
+		out.problem.err = wrong.err
+	}
+}
+
+// promoted notes that all resources have the content of a canary.
+func (r *Reconciler) promoted(p Package, s *state) {
+	s.trial = nil
+	if !s.canary.inProgress() || !s.canary.is(s.served.Digest()) {
+		s.canary = nil // a person has taken spec.canary away
+		return
+	}
+	c := *s.canary
+	r.endCanary(p, s, c, CanaryPromoted)
+	r.Recorder.Record(p.object, rollout.Event{Reason: string(ReasonCanaryPromoted), Message: fmt.Sprintf("%s is served to all resources, after %d of them", c.digest, c.total)})
+}
+
+// endCanary notes how a canary has ended.
+func (r *Reconciler) endCanary(p Package, s *state, c canary, how CanaryPhase) {
+	c = c.turn(how, r.Now())
+	s.canary = &c
+	if r.Observer != nil {
+		r.Observer.CanaryEnded(p.Name, string(how))
+	}
+}
+
+// observe tells the observer how far the canary of a Package is.
+func (r *Reconciler) observe(p Package, s *state) {
+	switch {
+	case r.Observer == nil:
+	case s.trial != nil && s.canary.inProgress():
+		r.Observer.Canary(p.Name, s.canary.total, s.canary.ready)
+	default:
+		r.Observer.NoCanary(p.Name)
+	}
+}
+
+// resume returns the canary with which the version that was accepted last is to be served after a restart, or nil. Until the
+// content of the canary is there, nothing is served: its resources would go back, and change twice.
+func (r *Reconciler) resume(ctx context.Context, p Package, s *state, base Candidate, out *result) (*trial, error) {
+	c := s.canary
+	if p.Canary == nil || !c.inProgress() || c.from != base.Program.Digest() {
+		return nil, nil
+	}
+	if out.problem.reason == ReasonFetching {
+		out.pending = true // the end of the fetch is an event
+		r.first.came(p.Name)
+		return nil, nil
+	}
+	if !c.is(s.content.digest()) {
+		return nil, nil
+	}
+	exam, err := r.examine(ctx, p, s, s.content.snapshot)
+	if err != nil {
+		return nil, err
+	}
+	if out.pending = !exam.ended(); out.pending || exam.err != nil {
+		return nil, nil //nolint:nilerr // the next step says it
+	}
+	both, incompatible := bothDefinitions(base.CRD, exam.candidate.CRD)
+	if incompatible != nil {
+		return nil, nil //nolint:nilerr // the next step says it
+	}
+	if p.Canary.Selector != nil {
+		if c.selector, err = metav1.LabelSelectorAsSelector(p.Canary.Selector); err != nil {
+			return nil, errors.Join(errors.New("package "+p.Name), err)
+		}
+	}
+	return &trial{candidate: exam.candidate, both: both, selection: c.selection()}, nil
+}

@@ -1,0 +1,178 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/program"
+)
+
+// Pins say which versions of a package its resources may be pinned to by annotation. The zero value allows none.
+type Pins struct {
+	// Allowed says that the annotation counts.
+	Allowed bool
+	// Pending says that the rest is not known yet, as at a start.
+	Pending bool
+	// Kept has the digests of the versions that are kept; a pin to another one cannot be used. Programs are those of them that
+	// are loaded, and Unusable says why others cannot be. The rest are being loaded.
+	Kept     map[string]bool
+	Programs map[string]*program.Program
+	Unusable map[string]string
+}
+
+// maxPinned is how many versions of a package are served because of pins: each takes the memory of a package.
+const maxPinned = 5
+
+// A pinned is a kept version that a resource is pinned to.
+type pinned struct {
+	exam *examination
+	// definition is what the version reports, once it is examined.
+	definition *definition
+}
+
+// allowPins tells the Server before it serves a kind whether pins count: no resource that is pinned may get another version meanwhile.
+func (r *Reconciler) allowPins(ctx context.Context, p Package, s *state, kind schema.GroupKind) error {
+	allowed := p.RevisionPins == AllowPins
+	if s.pinsTold = ""; allowed {
+		s.pinsTold = "pending"
+	}
+	return r.Versions.Pins(ctx, kind, Pins{Allowed: allowed, Pending: allowed})
+}
+
+// pin serves the kept versions that resources are pinned to.
+func (r *Reconciler) pin(ctx context.Context, p Package, s *state) error {
+	if s.served == nil {
+		return nil
+	}
+	kind := s.served.GroupVersionKind()
+	if p.RevisionPins != AllowPins {
+		if s.pinsTold == "" {
+			return nil
+		}
+		s.dropPinned(nil)
+		s.pinsTold = ""
+		return r.Versions.Pins(ctx, kind.GroupKind(), Pins{})
+	}
+	if err := r.readRevisions(ctx, p, s); err != nil {
+		return err
+	}
+	all, err := r.Server.Resources(ctx, kind)
+	if err != nil {
+		return err
+	}
+	out := Pins{Allowed: true, Kept: map[string]bool{}, Programs: map[string]*program.Program{}, Unusable: map[string]string{}}
+	for _, v := range s.revisions {
+		out.Kept[v.digest] = true
+	}
+	asked := askedFor(all)
+	s.dropPinned(asked)
+	for _, v := range s.revisions {
+		if !asked[v.digest] || v.digest == s.served.Digest() {
+			continue
+		}
+		if err := r.loadPinned(ctx, p, s, v, &out); err != nil {
+			return err
+		}
+	}
+	if err := r.define(ctx, p, s); err != nil {
+		return err
+	}
+	if told := out.String(); told != s.pinsTold {
+		if err := r.Versions.Pins(ctx, kind.GroupKind(), out); err != nil {
+			return err
+		}
+		s.pinsTold = told
+	}
+	return nil
+}
+
+// askedFor returns the versions that resources are pinned to.
+func askedFor(all []Resource) map[string]bool {
+	out := map[string]bool{}
+	for _, u := range all {
+		if u.Pin != "" {
+			out[u.Pin] = true
+		}
+	}
+	return out
+}
+
+// dropPinned forgets the versions that no resource is pinned to.
+func (s *state) dropPinned(asked map[string]bool) {
+	for digest, v := range s.pinned {
+		if !asked[digest] {
+			v.exam.cancel()
+			delete(s.pinned, digest)
+		}
+	}
+}
+
+// loadPinned notes how far a kept version is that a resource is pinned to.
+func (r *Reconciler) loadPinned(ctx context.Context, p Package, s *state, v revision, out *Pins) error {
+	known := s.pinned[v.digest]
+	if known == nil && len(s.pinned) >= maxPinned {
+		out.Unusable[v.digest] = fmt.Sprintf("its resources are pinned to %d other revisions already", maxPinned)
+		return nil
+	}
+	if known == nil {
+		kept, err := r.readRevision(ctx, p, v.name)
+		if isOutage(err) {
+			return err
+		}
+		if err != nil {
+			out.Unusable[v.digest] = "its PackageRevision cannot be used"
+			return nil //nolint:nilerr // the resource says it
+		}
+		known = &pinned{exam: r.beginExamination(ctx, p, kept)}
+		if s.pinned == nil {
+			s.pinned = map[string]*pinned{}
+		}
+		s.pinned[v.digest] = known
+	}
+	if !known.exam.ended() {
+		return nil // its end is an event
+	}
+	c := known.exam.candidate
+	switch {
+	case known.exam.err != nil:
+		out.Unusable[v.digest] = "it does not pass its checks any more"
+	case c.Program.GroupVersionKind() != s.served.GroupVersionKind():
+		out.Unusable[v.digest] = "it is of another kind or version"
+	default:
+		if _, err := reportingToo(s.crd, c.CRD); err != nil {
+			out.Unusable[v.digest] = "its definition contradicts the present one: " + err.Error()
+			return nil //nolint:nilerr // the resource says it
+		}
+		known.definition = c.CRD
+		out.Programs[v.digest] = c.Program
+	}
+	return nil
+}
+
+// beginExamination examines a version that was accepted before.
+func (r *Reconciler) beginExamination(ctx context.Context, p Package, v revision) *examination {
+	e := &examination{done: make(chan struct{})}
+	ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a step ends before its examinations
+	go r.runExamination(ctx, p.Name, e, r.exams.enter(accepted), v.snapshot)
+	return e
+}
+
+// String identifies what the pins say.
+func (p Pins) String() string {
+	return fmt.Sprint("kept ", strings.Join(slices.Sorted(maps.Keys(p.Kept)), " "), ", loaded ", strings.Join(slices.Sorted(maps.Keys(p.Programs)), " "), ", unusable ", p.Unusable)
+}
+
+// Why returns why a version cannot serve the resources that are pinned to it, or "" if it can, or is being loaded.
+func (p Pins) Why(digest string) string {
+	if why := p.Unusable[digest]; why != "" {
+		return "the revision that operetta.dev/revision-pin names cannot be used: " + why
+	}
+	if !p.Pending && !p.Kept[digest] {
+		return "operetta.dev/revision-pin names no revision that is kept; status.package.digest of a resource and spec.digest of a PackageRevision have such names"
+	}
+	return ""
+}

@@ -1,0 +1,175 @@
+package packages
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"operetta.dev/engine/cluster"
+)
+
+// pinning returns the spec of a Package whose resources may be pinned.
+func pinning(spec map[string]any, more ...map[string]any) map[string]any {
+	spec["revisionPins"] = "Allow"
+	for _, m := range more {
+		maps.Copy(spec, m)
+	}
+	return spec
+}
+
+// digestsOf applies contents one after the other, and returns their digests by their names.
+func (s *site) digestsOf(names ...string) map[string]string {
+	s.t.Helper()
+	out := map[string]string{}
+	for _, name := range names {
+		s.apply("p", pinning(text("Thing", name)))
+		if err := s.step("p"); err != nil {
+			s.t.Fatal(err)
+		}
+		out[name] = s.states["p"].served.Digest()
+	}
+	s.take()
+	return out
+}
+
+func TestWhichVersionsResourcesMayBePinnedTo(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason string
+		// do happens after the contents a, b and c were served; d is the digest of each.
+		do     func(s *site, d map[string]string)
+		loaded []string
+		why    map[string]string
+	}{
+		"nobody is pinned":  {"no version is loaded for nobody", func(*site, map[string]string) {}, nil, map[string]string{"a": ""}},
+		"one is":            {"its version is served", func(s *site, d map[string]string) { s.resources[0].Pin = d["a"] }, []string{"a"}, map[string]string{"a": "", "b": ""}},
+		"to what is served": {"it is served already", func(s *site, d map[string]string) { s.resources[0].Pin = d["c"] }, nil, map[string]string{"c": ""}},
+		"to nothing": {"it is said, and no version is loaded", func(s *site, _ map[string]string) { s.resources[0].Pin = "x" }, nil, map[string]string{
+			"x": "operetta.dev/revision-pin names no revision that is kept; status.package.digest of a resource and spec.digest of a PackageRevision have such names",
+		}},
+		"two to two": {"both are served", func(s *site, d map[string]string) { s.resources[0].Pin, s.resources[1].Pin = d["a"], d["b"] }, []string{"a", "b"}, nil},
+		"not any more": {"the version is forgotten", func(s *site, d map[string]string) {
+			s.resources[0].Pin = d["a"]
+			_ = s.step("p")
+			s.resources[0].Pin = ""
+		}, nil, map[string]string{"a": ""}},
+		"after a restart": {"it is loaded again", func(s *site, d map[string]string) { s.resources[0].Pin = d["a"]; s.restart() }, []string{"a"}, map[string]string{"a": ""}},
+		"to what cannot be used any more": {"it is said", func(s *site, d map[string]string) { s.resources[0].Pin, s.spoilt = d["a"], d["a"] }, nil, map[string]string{
+			"a": "the revision that operetta.dev/revision-pin names cannot be used: it does not pass its checks any more",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.resources = []Resource{resource("one", ""), resource("two", "")}
+			d := s.digestsOf("a", "b", "c")
+			row.do(s, d)
+			if err := s.step("p"); err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			for _, name := range row.loaded {
+				want = append(want, d[name])
+			}
+			slices.Sort(want)
+			if diff := cmp.Diff(want, slices.Sorted(maps.Keys(s.pins.Programs))); diff != "" {
+				t.Errorf("%s: loaded (-want +got):\n%s", row.reason, diff)
+			}
+			for name, why := range row.why {
+				digest := name
+				if d[name] != "" {
+					digest = d[name]
+				}
+				if got := s.pins.Why(digest); got != why {
+					t.Errorf("%s: %s: it says %q, want %q", row.reason, name, got, why)
+				}
+			}
+		})
+	}
+}
+
+func TestPinsCountOnlyWhereThePackageAllowsThem(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.resources = []Resource{resource("one", "")}
+	d := s.digestsOf("a", "b")
+	s.resources[0].Pin = d["a"]
+	_ = s.step("p")
+	if !s.pins.Allowed || s.pins.Programs[d["a"]] == nil {
+		t.Fatalf("it is not pinned: %s", s.pins)
+	}
+	s.apply("p", text("Thing", "b"))
+	_ = s.step("p")
+	if s.pins.Allowed || len(s.states["p"].pinned) > 0 {
+		t.Errorf("it is pinned, and the Package does not allow it: %s", s.pins)
+	}
+	s.restart()
+	_ = s.step("p")
+	if s.pins.Allowed {
+		t.Errorf("after a restart it is pinned: %s", s.pins)
+	}
+}
+
+func TestARevisionThatAResourceIsPinnedToIsKept(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason string
+		allow  string
+		kept   bool
+	}{
+		"allowed": {"a resource has it", "Allow", true},
+		"refused": {"the annotation has no effect", "Refuse", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.resources = []Resource{resource("one", "")}
+			first := s.digestsOf("a")["a"]
+			s.resources[0].Pin = first
+			for i := range 4 {
+				s.apply("p", pinning(text("Thing", fmt.Sprint("later", i)), map[string]any{"revisionHistoryLimit": int64(2), "revisionPins": row.allow}))
+				_ = s.step("p")
+			}
+			all, err := s.memory.ListLive(t.Context(), cluster.Selection{Kind: RevisionKind})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var digests []string
+			for _, u := range all {
+				digests = append(digests, u.GetAnnotations()[digestAnnotation])
+			}
+			if kept := slices.Contains(digests, first); kept != row.kept {
+				t.Errorf("%s: it is kept: %v, among %v", row.reason, kept, digests)
+			}
+			want := 2
+			if row.kept {
+				want++
+			}
+			if len(digests) != want {
+				t.Errorf("%s: %d revisions are kept, want %d", row.reason, len(digests), want)
+			}
+		})
+	}
+}
+
+func TestNoMoreThanSomeVersionsAreServedBecauseOfPins(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	var names []string
+	for i := range maxPinned + 2 {
+		names = append(names, fmt.Sprint("v", i))
+	}
+	d := s.digestsOf(names...)
+	for _, name := range names {
+		s.resources = append(s.resources, resource(name, "", func(u *Resource) { u.Pin = d[name] }))
+	}
+	_ = s.step("p")
+	if n := len(s.pins.Programs); n != maxPinned {
+		t.Errorf("%d versions are served, want %d", n, maxPinned)
+	}
+	if n := len(s.pins.Unusable); n != 1 {
+		t.Errorf("%d versions are beyond the limit, want 1: %v", n, s.pins.Unusable)
+	}
+}

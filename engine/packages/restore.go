@@ -1,0 +1,75 @@
+package packages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// restore serves what was accepted last after a restart.
+func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told string, out *result) {
+	last, err := r.lastGood(ctx, p, s)
+	if err != nil {
+		out.problem.err = errors.Join(out.problem.err, err)
+		return
+	}
+	if last == nil || out.problem.stage != holding && last.digest == s.content.digest() {
+		return
+	}
+	exam, err := r.examine(ctx, p, s, last.snapshot)
+	if err != nil {
+		out.problem.err = errors.Join(out.problem.err, err)
+		return
+	}
+	if out.pending = !exam.ended(); out.pending {
+		return
+	}
+	if exam.err != nil {
+		out.problem.addMessage(fmt.Sprintf("%s, which was accepted last, cannot be used either: %v", last.digest, exam.err))
+		return
+	}
+	trial, err := r.resume(ctx, p, s, exam.candidate, out)
+	if err != nil || out.pending {
+		out.problem.err = errors.Join(out.problem.err, err)
+		return
+	}
+	next := exam.candidate.Program
+	if wrong := r.claim(ctx, p, s, next.GroupVersionKind().GroupKind()); wrong != nil {
+		out.problem.addMessage(wrong.message)
+		out.problem.again = wrong.again
+		return
+	}
+	if err := r.serveRestored(ctx, p, s, exam.candidate, trial, told); err != nil {
+		out.problem.err = errors.Join(out.problem.err, err)
+		return
+	}
+	if trial != nil && out.problem.stage == holding && out.problem.passes {
+		out.problem = s.canary.problem() // it goes on, and waits for nothing else
+	}
+	r.Server.Mended(p.origin(), next.GroupVersionKind().GroupKind().String())
+	r.Log.Info("the version that was accepted last is served", "package", p.Name, "digest", next.Digest())
+}
+
+// serveRestored serves the version that was accepted last, and beside it that of a canary which was in progress.
+func (r *Reconciler) serveRestored(ctx context.Context, p Package, s *state, base Candidate, beside *trial, told string) error {
+	if err := r.setFinalizer(ctx, p); err != nil {
+		return err
+	}
+	wanted, defined := base.CRD, base.Program.Digest()
+	var canary *Canary
+	if beside != nil {
+		wanted, defined = beside.both, defined+" and "+beside.candidate.Program.Digest()
+		canary = s.canary.version(beside.candidate.Program)
+	}
+	if err := r.install(ctx, p, wanted); err != nil {
+		return err
+	}
+	if err := r.allowPins(ctx, p, s, base.Program.GroupVersionKind().GroupKind()); err != nil {
+		return err
+	}
+	if err := r.Server.ServeOutdated(base.Program, told, canary); err != nil {
+		return err
+	}
+	s.served, s.crd, s.defined, s.outdated, s.broken, s.trial = base.Program, base.CRD, defined, told, "", beside
+	return nil
+}
