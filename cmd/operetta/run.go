@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -69,8 +71,8 @@ have the files of a package, or name the ConfigMap that does. Without folders, i
 those. docs/packages.md describes them.
 
 Custom resources of packages that do not run here are not reconciled. Deleted ones are still
-cleaned up, using the inventory in their status; pass --package-missing=leave to leave that to another
-process.
+cleaned up, using the inventory in their status; pass --package-missing=leave to leave that to
+another process.
 
 The default is the package in the current folder. The cluster comes from --kubeconfig, from
 KUBECONFIG, from ~/.kube/config, or from the pod that the process runs in. The log starts
@@ -98,6 +100,7 @@ func newRun(s streams) *cobra.Command {
 		PreRunE:           func(*cobra.Command, []string) error { return f.check() },
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			noteOldFlags(s, cmd)
 			f.patterns = args
 			dirs, err := f.folders(args)
 			if err != nil {
@@ -147,6 +150,7 @@ func (f *runFlags) addServingFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.options.LeaderElectionNamespace, "leader-elect-namespace", "", "namespace of the Lease; by default the namespace of the pod")
 	flags.StringVar(&f.options.LeaderElectionID, "leader-election-id", controller.DefaultLeaderElectionID, "name of the Lease; operators of different packages in one namespace need one each")
 	choiceFlag(cmd, &f.crds, "crds", "apply CustomResourceDefinitions, or leave them to somebody else", crdsApply, crdsLeave)
+	f.addOldFlags(cmd)
 	choiceFlag(cmd, (*string)(&f.options.PackageMissing), "package-missing", "clean up deleted custom resources whose package does not run here, or leave them", string(controller.TearDownWithoutPackage), string(controller.LeaveWithoutPackage))
 	choiceFlag(cmd, (*string)(&f.options.Templates), "templates", "what compiled templates evaluate: checked is what CUE has found valid, so CUE evaluates each change of a resource, its inputs and the configuration first; on is whatever there is a template for, which is an experiment; off is nothing", string(evaluate.TemplatesChecked), string(evaluate.TemplatesOn), string(evaluate.TemplatesOff))
 	flags.StringVar(&f.stateDir, "state-dir", "", "folder that stores the last good version of each package for the next start; none by default")
@@ -156,6 +160,27 @@ func (f *runFlags) addServingFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.packages.selector, "package-selector", "", "labels of the Packages to serve, such as team=a; all by default")
 	flags.StringVar(&f.packages.pullSecretNamespace, "pull-secret-namespace", "", "namespace of the Secrets with credentials for the registries of Packages; by default the namespace of the pod")
 	flags.StringArrayVar(&f.packages.insecure, "insecure-registry", nil, "host of a registry that is reached by plain HTTP, such as registry.test:5000; repeat the flag for more")
+}
+
+// addOldFlags adds the names that flags had before, so that a Deployment of an older version still starts.
+func (f *runFlags) addOldFlags(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&f.options.ReconcileLimit, "step-limit", defaultReconcileLimit, "")
+	choiceFlag(cmd, (*string)(&f.options.PackageMissing), "strays", "", string(controller.TearDownWithoutPackage), string(controller.LeaveWithoutPackage))
+	for old := range oldFlags {
+		must(cmd.Flags().MarkHidden(old))
+	}
+}
+
+// oldFlags are the names of flags in earlier versions, and their present ones.
+var oldFlags = map[string]string{"step-limit": "reconcile-limit", "strays": "package-missing"}
+
+// noteOldFlags says which flags have another name now. The library would say so on standard output.
+func noteOldFlags(s streams, cmd *cobra.Command) {
+	for _, old := range slices.Sorted(maps.Keys(oldFlags)) {
+		if cmd.Flags().Changed(old) {
+			printLinef(s.err, "note: --%s is --%s now", old, oldFlags[old])
+		}
+	}
 }
 
 // check errors if the flags contradict each other.
