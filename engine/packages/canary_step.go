@@ -59,8 +59,11 @@ func (r *Reconciler) tryCanary(ctx context.Context, p Package, s *state, next Ca
 	switch {
 	case err != nil:
 		return &problem{stage: loading, reason: ReasonNotKept, message: err.Error(), err: err}
-	case s.served == nil && (last == nil || last.digest == digest || s.unusable(last.digest)):
+	case s.served == nil && (last == nil || last.digest == digest):
 		return nil // there is nothing to go back to
+	case s.served == nil && s.unusable(last.digest):
+		return &problem{stage: holding, reason: ReasonCanaryIncompatible, person: true,
+			message: digest + " cannot be tried by a canary, because the version to go back to cannot be used; remove spec.canary to take it over for all resources"}
 	case s.served == nil:
 		return &problem{stage: holding, reason: ReasonCanaryProgressing, message: "the version that was accepted last is not served yet", again: servedAgain, passes: true}
 	case s.served.GroupVersionKind().GroupKind() != next.Program.GroupVersionKind().GroupKind():

@@ -244,6 +244,7 @@ func TestAContentGoesToAShareOfTheResourcesFirst(t *testing.T) {
 	pass := func(d time.Duration, canary ...func(*Resource)) func(*site) {
 		return func(s *site) { s.reconciled(canary...); s.now = s.now.Add(d) }
 	}
+	later := func(d time.Duration) func(*site) { return func(s *site) { s.now = s.now.Add(d) } }
 	begin := turn{apply(canaried(text("Thing", "a"))), "True Served", []string{"install", "serve Thing"}}
 	create := turn{func(s *site) {
 		for _, name := range names {
@@ -337,6 +338,18 @@ func TestAContentGoesToAShareOfTheResourcesFirst(t *testing.T) {
 		"a restart in a pause": {"it goes on with what was served", []turn{
 			begin, create, try, ready,
 			{func(s *site) { s.apply("p", canaried(text("Thing", "b"), map[string]any{"paused": true})); s.restart() }, "False Paused", []string{"install", "serve Thing outdated: ", "canary " + first + " " + second}},
+		}},
+		"a restart in which the check of the version before is ended": {"that says nothing about it, so nobody gets what is not proven", []turn{
+			begin, create, try, ready,
+			{func(s *site) { s.dying = s.states["p"].served.Digest(); s.restart() }, "False CanaryProgressing", nil},
+			{later(time.Second), "False CanaryProgressing", nil},
+			{func(s *site) { s.dying = ""; s.now = s.now.Add(examineAgain) }, "False CanaryReady", []string{"install", "serve Thing outdated: ", "canary " + first + " " + second}},
+		}},
+		"a restart with which the version before cannot be used any more": {"there is nothing to go back to, and a person decides", []turn{
+			begin, create, try, ready,
+			{func(s *site) { s.spoilt = s.states["p"].served.Digest(); s.restart() }, "False CanaryIncompatible", nil},
+			{later(time.Hour), "False CanaryIncompatible", nil},
+			{apply(text("Thing", "b")), "True Served", []string{"install", "serve Thing"}},
 		}},
 		"no canary any more": {"all get it at once", []turn{
 			begin, create, try, ready, {apply(text("Thing", "b")), "True Served", []string{"install", "swap Thing"}},

@@ -38,8 +38,13 @@ func (e *examination) outdated(now time.Time) bool {
 	if !e.ended() || e.err == nil || now.Sub(e.at) < e.again() {
 		return false
 	}
+	return !e.foundFaults()
+}
+
+// foundFaults reports whether an examination that has ended has found what is wrong with its content.
+func (e *examination) foundFaults() bool {
 	_, certain := errors.AsType[fault.Faults](e.err)
-	return !certain
+	return certain
 }
 
 // again returns after what time a check that was ended is repeated. One that is always ended takes ever less

@@ -131,10 +131,11 @@ func (r *Reconciler) withinLimits(ctx context.Context, p Package, s *state, next
 	return r.planOf(ctx, p, s, served, next), true
 }
 
-// unusable reports whether the examination of a content has found that it cannot be served.
+// unusable reports whether the examination of a content has found that it cannot be served. One that was ended has found nothing,
+// and is repeated.
 func (s *state) unusable(digest string) bool {
 	e := s.exams[digest]
-	return e != nil && e.ended() && e.err != nil
+	return e != nil && e.ended() && e.foundFaults()
 }
 
 // beingPlanned is the message of a content whose plan is being made.

@@ -27,6 +27,8 @@ type planner struct {
 	blocked bool
 	// spoilt is the digest of a content that cannot be used any more.
 	spoilt string
+	// dying is the digest of a content whose check is ended without a result.
+	dying string
 }
 
 // Plan implements Planner.
@@ -161,6 +163,17 @@ func TestAContentIsHeldBackByWhatItWouldDelete(t *testing.T) {
 				s.impact = Impact{Deleted: 2}
 				s.apply("p", withLimits(text("Thing", "b"), one))
 			}, "False LimitExceeded", []string{"plan from nothing"}},
+		}},
+		"the check of what was accepted last is ended": {"that says nothing about it, so the content waits", []turn{
+			begin, {func(s *site) {
+				s.dying = s.states["p"].served.Digest()
+				s.restart()
+				s.impact = Impact{Deleted: 1}
+				s.apply("p", withLimits(text("Thing", "b"), one))
+			}, "False Planning", nil},
+			{func(s *site) { s.now = s.now.Add(time.Second) }, "False Planning", nil},
+			{func(s *site) { s.dying = ""; s.now = s.now.Add(examineAgain) }, "False Planning", []string{"install", "serve Thing outdated: "}},
+			{func(*site) {}, "True Served", []string{planned, "install", "swap Thing"}},
 		}},
 		"paused": {"nothing is to be taken over", []turn{
 			begin, {would(Impact{Deleted: 2}, withLimits(text("Thing", "b"), one, map[string]any{"paused": true})), "False Paused", nil},

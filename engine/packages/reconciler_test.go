@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/cluster/memory"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/source"
@@ -184,8 +185,11 @@ func (s *site) Examine(ctx context.Context, snapshot *source.Snapshot) (Candidat
 		<-ctx.Done()
 		return Candidate{}, ctx.Err()
 	}
-	if s.ended != nil || s.spoilt != "" && snapshot.Digest() == s.spoilt {
-		return Candidate{}, errors.Join(s.ended, errors.New("it cannot be used"))
+	if s.ended != nil || s.dying != "" && snapshot.Digest() == s.dying {
+		return Candidate{}, errors.Join(s.ended, errors.New("its worker has died"))
+	}
+	if s.spoilt != "" && snapshot.Digest() == s.spoilt {
+		return Candidate{}, fault.Faults{{Message: "it cannot be used"}}
 	}
 	p, err := program.Load(snapshot)
 	if err != nil {
