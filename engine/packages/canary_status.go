@@ -60,10 +60,11 @@ func unreadyOf(list any) []unready {
 }
 
 // canaryStatus returns what the status says of the canary of a Package, or nil. One that has ended is said as long as its
-// content is that of the source.
+// content is that of the source. One that has gone back is said as well while nobody knows what the source has: a process that
+// begins then would try the same content again.
 func (s *state) canaryStatus() map[string]any {
 	c := s.canary
-	if c == nil || !c.inProgress() && !c.is(s.content.digest()) {
+	if c == nil || !c.inProgress() && !c.is(s.content.digest()) && (c.phase != CanaryRolledBack || s.content.digest() != "") {
 		return nil
 	}
 	out := map[string]any{

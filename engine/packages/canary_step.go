@@ -181,6 +181,9 @@ func (r *Reconciler) dropCanary(ctx context.Context, p Package, s *state) *probl
 	if s.canary == nil || s.canary.is(s.content.digest()) && !s.canary.inProgress() {
 		return nil
 	}
+	if s.canary.phase == CanaryRolledBack && s.content.digest() == "" {
+		return nil // the same content may come back
+	}
 	if err := r.endTrial(ctx, s); err != nil {
 		return &problem{stage: holding, reason: ReasonCanaryProgressing, message: err.Error(), err: err}
 	}

@@ -244,6 +244,15 @@ func TestAContentGoesToAShareOfTheResourcesFirst(t *testing.T) {
 	pass := func(d time.Duration, canary ...func(*Resource)) func(*site) {
 		return func(s *site) { s.reconciled(canary...); s.now = s.now.Add(d) }
 	}
+	fromMap := func(name string) func(*site) {
+		return func(s *site) {
+			u := &unstructured.Unstructured{Object: map[string]any{"data": text("Thing", name)["source"].(map[string]any)["inline"]}}
+			u.SetUID("source")
+			u.SetResourceVersion(name)
+			s.maps["ns/source"] = u
+			s.apply("p", canaried(map[string]any{"source": map[string]any{"configMap": map[string]any{"namespace": "ns", "name": "source"}}}))
+		}
+	}
 	later := func(d time.Duration) func(*site) { return func(s *site) { s.now = s.now.Add(d) } }
 	begin := turn{apply(canaried(text("Thing", "a"))), "True Served", []string{"install", "serve Thing"}}
 	create := turn{func(s *site) {
@@ -350,6 +359,17 @@ func TestAContentGoesToAShareOfTheResourcesFirst(t *testing.T) {
 			{func(s *site) { s.spoilt = s.states["p"].served.Digest(); s.restart() }, "False CanaryIncompatible", nil},
 			{later(time.Hour), "False CanaryIncompatible", nil},
 			{apply(text("Thing", "b")), "True Served", []string{"install", "serve Thing"}},
+		}},
+		"a bad one, and a restart in which the source cannot be read": {"it is the same content that comes back", []turn{
+			{fromMap("a"), "True Served", []string{"install", "serve Thing"}},
+			create,
+			{fromMap("b"), "False CanaryProgressing", []string{"install", "canary " + first + " " + second}},
+			{pass(time.Second, failing), "False CanaryRolledBack", []string{"canary ends", "install"}},
+			{pass(time.Second), "False CanaryRolledBack", nil},
+			{func(s *site) { delete(s.maps, "ns/source"); s.restart() }, "False SourceNotFound", []string{"install", "serve Thing outdated: SourceNotFound" + sayswhy}},
+			{func(s *site) { s.restart() }, "False SourceNotFound", []string{"install", "serve Thing outdated: SourceNotFound" + sayswhy}},
+			{fromMap("b"), "False CanaryRolledBack", []string{"outdated: "}},
+			{fromMap("c"), "False CanaryProgressing", []string{"install", "canary " + first + " " + second}},
 		}},
 		"no canary any more": {"all get it at once", []turn{
 			begin, create, try, ready, {apply(text("Thing", "b")), "True Served", []string{"install", "swap Thing"}},
