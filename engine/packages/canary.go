@@ -212,11 +212,12 @@ func (c *canary) count(all []Resource, now time.Time) (failed int, changed time.
 	var worst, waiting []unready
 	c.total, c.ready, c.unready = 0, 0, nil
 	for _, u := range all {
-		if !c.selects(u) || u.Paused || u.Pin != "" {
-			continue
+		has := u.Digest == c.digest
+		if !c.selects(u) || !has && (u.Paused || u.Pin != "") {
+			continue // a user who pauses what has got the content does not make it ready
 		}
 		c.total++
-		switch has := u.Digest == c.digest; {
+		switch {
 		case has && u.Failed:
 			worst = append(worst, unready{u.String(), u.Reason})
 		case has && u.Ready:
@@ -248,9 +249,13 @@ func (c canary) chosen(u Resource) bool {
 }
 
 // selects reports whether a resource is reconciled with the content. One that is not ready with the version before says
-// nothing about the content: it is left alone until it is. One that has got the content keeps it.
+// nothing about the content: it is left alone until it is. One that has got the content keeps it, also if its user takes
+// a label away: otherwise one that is not ready would not count any more, and the others would get the content.
 func (c canary) selects(u Resource) bool {
-	return c.chosen(u) && (u.Digest == c.digest || !c.restored && u.eligible())
+	if u.Digest == c.digest {
+		return c.selector != nil || c.chosen(u)
+	}
+	return c.chosen(u) && !c.restored && u.eligible()
 }
 
 // eligible reports whether a resource can be chosen for a canary.

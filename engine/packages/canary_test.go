@@ -26,10 +26,13 @@ func resource(name, digest string, change ...func(*Resource)) Resource {
 	return u
 }
 
-func waiting(u *Resource)  { u.Ready, u.Reason = false, "NotReady" }
-func failing(u *Resource)  { u.Ready, u.Failed, u.Reason = false, true, "Failed" }
-func paused(u *Resource)   { u.Paused = true }
-func deleted(u *Resource)  { u.Deleted = true }
+func waiting(u *Resource) { u.Ready, u.Reason = false, "NotReady" }
+func failing(u *Resource) { u.Ready, u.Failed, u.Reason = false, true, "Failed" }
+func paused(u *Resource)  { u.Paused = true }
+func deleted(u *Resource) { u.Deleted = true }
+func pinnedTo(digest string) func(*Resource) {
+	return func(u *Resource) { u.Pin = digest }
+}
 func labelled(u *Resource) { u.Labels = map[string]string{"canary": "yes"} }
 
 // byHash returns the names of n resources in the order in which a share chooses them.
@@ -105,6 +108,11 @@ func TestWhatACanaryIsAndWhatBecomesOfIt(t *testing.T) {
 		"another one fails":                        {"it has not got the content", ready, share("10%"), with(with(all("old"), 0, "new"), 5, "old", failing), time.Minute, promotes, CanaryReady, names[:1], ""},
 		"it is not ready by the deadline":          {"it goes back", fresh, share("10%"), with(all("old"), 0, "new", waiting), 10 * time.Minute, goesBack, CanaryProgressing, names[:1], "0 of 1 resources are ready after 10m0s"},
 		"it became ready just before the deadline": {"it gets the time to stay ready", ready, share("10%"), with(all("old"), 0, "new", func(u *Resource) { u.Changed = began.Add(599 * time.Second) }), 10 * time.Minute, goesOn, CanaryReady, names[:1], ""},
+		"one is paused before it is ready":         {"it has the content, and a pause proves nothing", ready, share("20%"), with(with(all("old"), 0, "new"), 1, "new", waiting, paused), time.Minute, goesOn, CanaryProgressing, names[:2], ""},
+		"one is paused after it has failed":        {"the content has made it fail", ready, share("20%"), with(with(all("old"), 0, "new"), 1, "new", failing, paused), time.Minute, goesBack, CanaryReady, names[:2], "1 resource has failed"},
+		"one is paused while it is ready":          {"it has proven what it can", ready, share("20%"), with(with(all("old"), 0, "new"), 1, "new", paused), time.Minute, promotes, CanaryReady, names[:2], ""},
+		"one is pinned before it is ready":         {"as long as it has the content, it counts", ready, share("20%"), with(with(all("old"), 0, "new"), 1, "new", waiting, pinnedTo("old")), time.Minute, goesOn, CanaryProgressing, names[:2], ""},
+		"one loses its label before it is ready":   {"who has got the content keeps it", ready, bySelector(), with(with(all("old"), 0, "new", labelled), 1, "new", waiting), time.Minute, goesOn, CanaryProgressing, names[:2], ""},
 		"by labels":                                {"nobody else is chosen", fresh, bySelector(), with(all("old"), 7, "old", labelled), 0, goesOn, CanaryProgressing, names[7:8], ""},
 		"by labels that nobody has":                {"somebody may get them", fresh, bySelector(), all("old"), 0, goesOn, CanaryProgressing, nil, ""},
 	} {
