@@ -23,7 +23,7 @@ type CanarySpec struct {
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 	// ReadyFor is how long all of them have to be ready without a break; nil is DefaultCanaryReadyFor.
 	ReadyFor *metav1.Duration `json:"readyFor,omitempty"`
-	// Deadline is how long they may take to become ready; nil is DefaultCanaryDeadline.
+	// Deadline is how long each of them may take to become ready once it has the content; nil is DefaultCanaryDeadline.
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 }
 
@@ -110,8 +110,11 @@ type canary struct {
 	selector labels.Selector
 	// restored says that it is known by the status alone, so that no resource gets the content that has not got it before.
 	restored bool
-	// total and ready count its resources.
-	total, ready int
+	// since is from when on each of its resources, by UID, has to become ready: it was last seen ready then, or without the content.
+	// The process knows it alone; after a restart, the conditions of the resources say it.
+	since map[types.UID]time.Time
+	// total and ready count its resources, and late those of them that have had the content for too long without being ready.
+	total, ready, late int
 	// unready are those that are not, the first of them.
 	unready []unready
 	// why says why it has gone back.
@@ -149,7 +152,7 @@ const (
 func (c canary) follow(spec *CanarySpec, all []Resource, now time.Time) (canary, verdict) {
 	all = slices.DeleteFunc(slices.Clone(all), func(u Resource) bool { return u.Deleted })
 	c = c.choose(spec, all)
-	failed, changed := c.count(all, now)
+	failed, changed := c.count(all, spec.deadline(), now)
 	switch {
 	case len(all) == 0:
 		return c.turn(CanaryReady, now), promotes // there is nobody whom the content could harm
@@ -165,8 +168,8 @@ func (c canary) follow(spec *CanarySpec, all []Resource, now time.Time) (canary,
 		return c, goesOn
 	}
 	c = c.turn(CanaryProgressing, now)
-	if now.Sub(c.began) < spec.deadline() {
-		return c, goesOn
+	if c.late == 0 && (c.total > 0 || now.Sub(c.began) < spec.deadline()) {
+		return c, goesOn // one that is not reconciled yet says nothing about the content
 	}
 	c.why = fmt.Sprintf("%d of %d resources are ready after %s", c.ready, c.total, spec.deadline())
 	if c.total == 0 {
@@ -208,15 +211,17 @@ func (c canary) turn(to CanaryPhase, now time.Time) canary {
 
 // count counts the resources of the canary. It returns how many of them have failed, and when the last one of those
 // that are ready has become so.
-func (c *canary) count(all []Resource, now time.Time) (failed int, changed time.Time) {
+func (c *canary) count(all []Resource, deadline time.Duration, now time.Time) (failed int, changed time.Time) {
 	var worst, waiting []unready
-	c.total, c.ready, c.unready = 0, 0, nil
+	since := map[types.UID]time.Time{}
+	c.total, c.ready, c.late, c.unready = 0, 0, 0, nil
 	for _, u := range all {
 		has := u.Digest == c.digest
 		if !c.selects(u) || !has && (u.Paused || u.Pin != "") {
 			continue // a user who pauses what has got the content does not make it ready
 		}
 		c.total++
+		since[u.UID] = c.sinceOf(u, has, now)
 		switch {
 		case has && u.Failed:
 			worst = append(worst, unready{u.String(), u.Reason})
@@ -225,6 +230,9 @@ func (c *canary) count(all []Resource, now time.Time) (failed int, changed time.
 			changed = latest(changed, u.Changed)
 		case has:
 			waiting = append(waiting, unready{u.String(), u.Reason})
+			if now.Sub(since[u.UID]) >= deadline {
+				c.late++
+			}
 		default:
 			waiting = append(waiting, unready{u.String(), "NotReconciled"})
 		}
@@ -233,11 +241,26 @@ func (c *canary) count(all []Resource, now time.Time) (failed int, changed time.
 		slices.SortFunc(list, func(a, b unready) int { return strings.Compare(a.resource, b.resource) })
 		c.unready = append(c.unready, list...)
 	}
-	c.unready = c.unready[:min(len(c.unready), maxUnready)]
+	c.since, c.unready = since, c.unready[:min(len(c.unready), maxUnready)]
 	if changed.After(now) {
 		changed = now // who writes a status may write any time
 	}
 	return len(worst), changed
+}
+
+// sinceOf returns from when on a resource has to become ready. Its condition counts only when it is seen for the first time: who writes
+// a status may write any time.
+func (c *canary) sinceOf(u Resource, has bool, now time.Time) time.Time {
+	known, ok := c.since[u.UID]
+	switch {
+	case !has || u.Ready:
+		return now
+	case ok:
+		return known
+	case u.Changed.After(now):
+		return now
+	}
+	return latest(c.began, u.Changed)
 }
 
 // chosen reports whether a resource is among those that may get the content.

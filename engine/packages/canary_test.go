@@ -135,6 +135,73 @@ func TestWhatACanaryIsAndWhatBecomesOfIt(t *testing.T) {
 	}
 }
 
+func TestEachResourceOfACanaryHasADeadlineOfItsOwn(t *testing.T) {
+	t.Parallel()
+	names := byHash(2)
+	// A moment is what the resources are at some time, and what becomes of the canary then.
+	type moment struct {
+		at            time.Duration
+		first, second Resource
+		want          verdict
+	}
+	is := func(at int, digest string, change ...func(*Resource)) Resource {
+		return resource(names[at], digest, append([]func(*Resource){labelled}, change...)...)
+	}
+	since := func(d time.Duration) func(*Resource) { return func(u *Resource) { u.Changed = began.Add(d) } }
+	none := is(1, "old", deleted)
+	minute := time.Minute
+	for name, row := range map[string]struct {
+		reason  string
+		moments []moment
+	}{
+		"none is late": {"all have been ready for long", []moment{
+			{0, is(0, "old"), none, goesOn}, {minute, is(0, "new"), none, goesOn}, {11 * minute, is(0, "new"), none, goesOn},
+		}},
+		"one that is created after the deadline": {"it has just begun", []moment{
+			{0, is(0, "old"), none, goesOn}, {minute, is(0, "new"), none, goesOn},
+			{11 * minute, is(0, "new"), is(1, "old"), goesOn},
+			{12 * minute, is(0, "new"), is(1, "new", waiting), goesOn},
+			{20 * minute, is(0, "new"), is(1, "new", waiting), goesOn},
+			{21 * minute, is(0, "new"), is(1, "new", waiting), goesBack},
+		}},
+		"one that is not reconciled": {"the queue says nothing about the content", []moment{
+			{0, is(0, "old"), is(1, "old"), goesOn}, {11 * minute, is(0, "new"), is(1, "old"), goesOn}, {99 * minute, is(0, "new"), is(1, "old"), goesOn},
+		}},
+		"one that its user edits after the deadline": {"it was ready with the content", []moment{
+			{0, is(0, "old"), none, goesOn}, {11 * minute, is(0, "new"), none, goesOn},
+			{12 * minute, is(0, "new", waiting, since(12*minute)), none, goesOn},
+			{20 * minute, is(0, "new", waiting, since(12*minute)), none, goesOn},
+			{21 * minute, is(0, "new", waiting, since(12*minute)), none, goesBack},
+		}},
+		"one that says it has just changed": {"who writes a status may write any time", []moment{
+			{0, is(0, "old"), none, goesOn},
+			{9 * minute, is(0, "new", waiting, since(9*minute)), none, goesOn},
+			{10 * minute, is(0, "new", waiting, since(10*minute)), none, goesBack},
+		}},
+		"one that is known by its status alone": {"the canary began before this process", []moment{
+			{9 * minute, is(0, "new", waiting), none, goesOn}, {10 * minute, is(0, "new", waiting), none, goesBack},
+		}},
+		"one that was ready before a restart": {"its condition says until when", []moment{
+			{11 * minute, is(0, "new", waiting, since(11*minute)), none, goesOn},
+			{20 * minute, is(0, "new", waiting, since(20*minute)), none, goesOn},
+			{21 * minute, is(0, "new", waiting, since(21*minute)), none, goesBack},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := bySelector()
+			spec.ReadyFor = &metav1.Duration{Duration: 100 * time.Hour}
+			c := canary{digest: "new", from: "old", phase: CanaryProgressing, began: began}
+			for _, m := range row.moments {
+				var got verdict
+				if c, got = c.follow(spec, []Resource{m.first, m.second}, began.Add(m.at)); got != m.want {
+					t.Errorf("%s: after %s the verdict is %d, want %d: %q %v", row.reason, m.at, got, m.want, c.why, c.unready)
+				}
+			}
+		})
+	}
+}
+
 func TestAResourceThatIsChosenStaysChosenWhoeverComesAndGoes(t *testing.T) {
 	t.Parallel()
 	names := byHash(40)
