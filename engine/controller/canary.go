@@ -78,8 +78,8 @@ func (c *packageController) choose(ctx context.Context, key types.NamespacedName
 	}
 	if resource.Pin != "" {
 		by, why := pins.version(resource.Pin, served)
-		if by == nil && resource.Deleted {
-			by = served // what it has must not stay for ever
+		if by == nil && why != "" && resource.Deleted {
+			by = served // what it has must not stay for ever; a version that is being loaded comes
 		}
 		return choice{by, why}, nil
 	}
