@@ -53,7 +53,7 @@ func (r *Reconciler) pin(ctx context.Context, p Package, s *state) error {
 		if s.pinsTold == "" {
 			return nil
 		}
-		s.dropPinned(nil)
+		s.keepPinned(nil)
 		s.pinsTold = ""
 		return r.Versions.Pins(ctx, kind.GroupKind(), Pins{})
 	}
@@ -68,12 +68,13 @@ func (r *Reconciler) pin(ctx context.Context, p Package, s *state) error {
 	for _, v := range s.revisions {
 		out.Kept[v.digest] = true
 	}
-	asked := askedFor(all)
-	s.dropPinned(asked)
-	for _, v := range s.revisions {
-		if !asked[v.digest] || v.digest == s.served.Digest() {
-			continue
-		}
+	wanted := s.wantedRevisions(demands(all))
+	places := wanted[:min(len(wanted), maxPinned)]
+	for _, v := range wanted[len(places):] {
+		out.Unusable[v.digest] = fmt.Sprintf("resources are pinned to %d other revisions, which come first", maxPinned)
+	}
+	s.keepPinned(places)
+	for _, v := range places {
 		if err := r.loadPinned(ctx, p, s, v, &out); err != nil {
 			return err
 		}
@@ -90,21 +91,10 @@ func (r *Reconciler) pin(ctx context.Context, p Package, s *state) error {
 	return nil
 }
 
-// askedFor returns the versions that resources are pinned to.
-func askedFor(all []Resource) map[string]bool {
-	out := map[string]bool{}
-	for _, u := range all {
-		if u.Pin != "" {
-			out[u.Pin] = true
-		}
-	}
-	return out
-}
-
-// dropPinned forgets the versions that no resource is pinned to.
-func (s *state) dropPinned(asked map[string]bool) {
+// keepPinned forgets all pinned versions but some.
+func (s *state) keepPinned(some []revision) {
 	for digest, v := range s.pinned {
-		if !asked[digest] {
+		if !slices.ContainsFunc(some, func(kept revision) bool { return kept.digest == digest }) {
 			v.exam.cancel()
 			delete(s.pinned, digest)
 		}
@@ -114,10 +104,6 @@ func (s *state) dropPinned(asked map[string]bool) {
 // loadPinned notes how far a kept version is that a resource is pinned to.
 func (r *Reconciler) loadPinned(ctx context.Context, p Package, s *state, v revision, out *Pins) error {
 	known := s.pinned[v.digest]
-	if known == nil && len(s.pinned) >= maxPinned {
-		out.Unusable[v.digest] = fmt.Sprintf("its resources are pinned to %d other revisions already", maxPinned)
-		return nil
-	}
 	if known == nil {
 		kept, err := r.readRevision(ctx, p, v.name)
 		if isOutage(err) {

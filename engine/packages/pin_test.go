@@ -173,3 +173,66 @@ func TestNoMoreThanSomeVersionsAreServedBecauseOfPins(t *testing.T) {
 		t.Errorf("%d versions are beyond the limit, want 1: %v", n, s.pins.Unusable)
 	}
 }
+
+func TestTheRevisionsThatResourcesHaveAreServedBeforeThoseTheyAskFor(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason string
+		// change changes the resource that is pinned to the oldest revision; as many others as there are places ask for
+		// later ones.
+		change func(s *site, d map[string]string)
+		served bool
+	}{
+		"it has it":                       {"nobody takes it away from it", func(s *site, d map[string]string) { s.resources[0].Digest = d["v0"] }, true},
+		"it has it, after a restart":      {"it is not loaded, and yet in use", func(s *site, d map[string]string) { s.resources[0].Digest = d["v0"]; s.restart() }, true},
+		"it asks for it as the others do": {"the newest come first", func(*site, map[string]string) {}, false},
+		"two resources ask for it": {"more resources go before fewer", func(s *site, d map[string]string) {
+			s.resources = append(s.resources, pinnedResource("second", d["v0"]))
+		}, true},
+		"it has another one than its pin": {"it has not got it", func(s *site, d map[string]string) { s.resources[0].Digest = d["v1"] }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			var names []string
+			for i := range maxPinned + 2 {
+				names = append(names, fmt.Sprint("v", i))
+			}
+			d := s.digestsOf(names...)
+			for _, name := range names[:maxPinned+1] {
+				s.resources = append(s.resources, pinnedResource(name, d[name]))
+			}
+			row.change(s, d)
+			for range 3 {
+				_ = s.step("p")
+			}
+			if served := s.pins.Programs[d["v0"]] != nil; served != row.served || len(s.pins.Programs) != maxPinned {
+				t.Errorf("%s: it is served: %v, with %d in all: %v", row.reason, served, len(s.pins.Programs), s.pins.Unusable)
+			}
+		})
+	}
+}
+
+func TestARevisionThatIsServedKeepsItsPlaceWhenOthersAskForTheirs(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	var names []string
+	for i := range maxPinned + 2 {
+		names = append(names, fmt.Sprint("v", i))
+	}
+	d := s.digestsOf(names...)
+	s.resources = []Resource{pinnedResource("victim", d["v0"])}
+	_ = s.step("p")
+	for _, name := range names[1 : maxPinned+1] {
+		s.resources = append(s.resources, pinnedResource(name, d[name]), pinnedResource(name+"too", d[name]))
+	}
+	_ = s.step("p")
+	if s.pins.Programs[d["v0"]] == nil {
+		t.Errorf("what is loaded lost its place to what more resources ask for: %v", s.pins.Unusable)
+	}
+}
+
+// pinnedResource returns a resource that is pinned to a version, and has not got it.
+func pinnedResource(name, digest string) Resource {
+	return resource(name, "", func(u *Resource) { u.Pin = digest })
+}

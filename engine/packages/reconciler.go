@@ -171,7 +171,7 @@ func (r *Reconciler) forget(ctx context.Context, name string) error {
 	s.keepExams()
 	s.endFetch()
 	s.endPlan()
-	s.dropPinned(nil)
+	s.keepPinned(nil)
 	if r.Observer != nil {
 		r.Observer.NoCanary(name)
 	}
@@ -206,7 +206,7 @@ func (r *Reconciler) withdraw(ctx context.Context, name string, s *state) error 
 	}
 	r.Log.Info("package withdrawn", "package", name, "kind", s.served.GroupVersionKind().GroupKind().String())
 	s.served, s.outdated, s.trial, s.pinsTold = nil, "", nil, ""
-	s.dropPinned(nil)
+	s.keepPinned(nil)
 	return nil
 }
 

@@ -246,17 +246,17 @@ func (r *Reconciler) prune(ctx context.Context, p Package, s *state) {
 	if len(s.revisions) <= limit {
 		return
 	}
-	keep := map[string]bool{}
+	var keep map[string]demand
 	if p.RevisionPins == AllowPins {
 		all, err := r.Server.Resources(ctx, s.served.GroupVersionKind())
 		if err != nil {
 			return // it is tried with the next one
 		}
-		keep = askedFor(all)
+		keep = demands(all)
 	}
 	left := s.revisions[:limit:limit]
 	for _, old := range s.revisions[limit:] {
-		if keep[old.digest] {
+		if keep[old.digest].resources > 0 {
 			left = append(left, old)
 			continue
 		}
