@@ -104,7 +104,7 @@ func (s *state) keepPinned(some []revision) {
 // loadPinned notes how far a kept version is that a resource is pinned to.
 func (r *Reconciler) loadPinned(ctx context.Context, p Package, s *state, v revision, out *Pins) error {
 	known := s.pinned[v.digest]
-	if known == nil {
+	if known == nil || known.exam.outdated(r.Now()) {
 		kept, err := r.readRevision(ctx, p, v.name)
 		if isOutage(err) {
 			return err
@@ -113,14 +113,18 @@ func (r *Reconciler) loadPinned(ctx context.Context, p Package, s *state, v revi
 			out.Unusable[v.digest] = "its PackageRevision cannot be used"
 			return nil //nolint:nilerr // the resource says it
 		}
-		known = &pinned{exam: r.beginExamination(ctx, p, kept)}
+		known = &pinned{exam: r.beginExamination(ctx, p, kept, known)}
 		if s.pinned == nil {
 			s.pinned = map[string]*pinned{}
 		}
 		s.pinned[v.digest] = known
 	}
-	if !known.exam.ended() {
+	switch exam := known.exam; {
+	case !exam.ended() && exam.tries == 0:
 		return nil // its end is an event
+	case !exam.ended() || exam.err != nil && !exam.foundFaults():
+		out.Unusable[v.digest] = "it could not be checked, which is tried again"
+		return nil
 	}
 	c := known.exam.candidate
 	switch {
@@ -139,11 +143,14 @@ func (r *Reconciler) loadPinned(ctx context.Context, p Package, s *state, v revi
 	return nil
 }
 
-// beginExamination examines a version that was accepted before.
-func (r *Reconciler) beginExamination(ctx context.Context, p Package, v revision) *examination {
-	e := &examination{done: make(chan struct{})}
+// beginExamination examines a version that was accepted before. An examination of it that was ended is nil if there was none.
+func (r *Reconciler) beginExamination(ctx context.Context, p Package, v revision, before *pinned) *examination {
+	e, urgent := &examination{done: make(chan struct{})}, accepted
+	if before != nil {
+		urgent, e.tries = repeated, before.exam.tries+1
+	}
 	ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a step ends before its examinations
-	go r.runExamination(ctx, p.Name, e, r.exams.enter(accepted), v.snapshot)
+	go r.runExamination(ctx, p.Name, e, r.exams.enter(urgent), v.snapshot)
 	return e
 }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"operetta.dev/engine/cluster"
@@ -235,4 +236,30 @@ func TestARevisionThatIsServedKeepsItsPlaceWhenOthersAskForTheirs(t *testing.T) 
 // pinnedResource returns a resource that is pinned to a version, and has not got it.
 func pinnedResource(name, digest string) Resource {
 	return resource(name, "", func(u *Resource) { u.Pin = digest })
+}
+
+func TestAPinnedRevisionWhoseCheckIsEndedIsCheckedAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.resources = []Resource{resource("one", "")}
+	d := s.digestsOf("a", "b")
+	s.resources[0].Pin, s.dying = d["a"], d["a"]
+	_ = s.step("p")
+	const ended = "the revision that operetta.dev/revision-pin names cannot be used: it could not be checked, which is tried again"
+	if got := s.pins.Why(d["a"]); got != ended {
+		t.Errorf("after a check that was ended it says %q, want %q", got, ended)
+	}
+	s.now = s.now.Add(examineAgain)
+	_ = s.step("p")
+	s.dying = ""
+	s.now = s.now.Add(2*examineAgain - time.Second)
+	_ = s.step("p")
+	if got := s.pins.Why(d["a"]); got != ended {
+		t.Errorf("before it is tried again it says %q, want %q: the second time it takes longer", got, ended)
+	}
+	s.now = s.now.Add(time.Second)
+	_ = s.step("p")
+	if s.pins.Programs[d["a"]] == nil {
+		t.Errorf("it is not served once it can be checked: %s", s.pins)
+	}
 }
