@@ -118,6 +118,13 @@ func readsFields(path string, before, next jsonSchema) error {
 			return fmt.Errorf("%s.%s is required", path, name)
 		}
 	}
+	if isTrue(before.XPreserveUnknownFields) {
+		for _, name := range slices.Sorted(maps.Keys(next.Properties)) {
+			if _, ok := before.Properties[name]; !ok {
+				return fmt.Errorf("%s.%s is narrower: what users may have written there was not described", path, name)
+			}
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(before.Properties)) {
 		to, ok := next.Properties[name]
 		if !ok {

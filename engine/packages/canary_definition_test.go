@@ -29,6 +29,11 @@ func defined(t *testing.T, spec, status string) *definition {
 // object is a schema of an object with fields.
 func object(fields string) string { return `{"type":"object","properties":{` + fields + `}}` }
 
+// open is a schema of an object with fields, and any others.
+func open(fields string) string {
+	return `{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{` + fields + `}}`
+}
+
 func TestTwoVersionsHaveOneDefinitionIfEachReadsWhatIsWritten(t *testing.T) {
 	t.Parallel()
 	none := object("")
@@ -43,6 +48,8 @@ func TestTwoVersionsHaveOneDefinitionIfEachReadsWhatIsWritten(t *testing.T) {
 		"a new field":                      {"users cannot write it until the others follow", none, object(`"n":{"type":"integer"}`), none, none, none, ""},
 		"a new field that is required":     {"no resource has it", none, `{"type":"object","required":["n"],"properties":{"n":{"type":"integer"}}}`, none, none, "", "v1: spec.n is required"},
 		"a required field with a default":  {"a resource has it without its user", none, `{"type":"object","required":["n"],"properties":{"n":{"type":"integer","default":1}}}`, none, none, none, ""},
+		"a new field of an open object":    {"resources may have it in another form", open(""), open(`"n":{"type":"integer"}`), none, none, "", "v1: spec.n is narrower: what users may have written there was not described"},
+		"the same field of an open object": {"resources have it in that form", open(`"n":{"type":"integer"}`), open(`"n":{"type":"integer"}`), none, none, none, ""},
 		"a field that is gone":             {"resources have it", object(`"n":{"type":"integer"}`), none, none, none, "", "v1: spec.n does not exist any more"},
 		"another type":                     {"resources have the first one", object(`"n":{"type":"integer"}`), object(`"n":{"type":"string"}`), none, none, "", "v1: spec.n has another type"},
 		"a lower maximum":                  {"resources may be beyond it", object(`"n":{"type":"integer","maximum":9}`), object(`"n":{"type":"integer","maximum":8}`), none, none, "", "v1: spec.n is narrower: maximum or minimum"},
