@@ -31,7 +31,7 @@ func contractFaults(inst *build.Instance, known int) fault.Faults {
 			if name, _, err := ast.LabelName(field.Label); err != nil || name != contractField || !literal || lit.Kind != token.INT {
 				continue
 			}
-			if version, err := strconv.Atoi(lit.Value); err != nil || version > known {
+			if version, err := strconv.ParseInt(lit.Value, 0, 64); err != nil || version > int64(known) {
 				return fault.Faults{laterContract(lit.Value, known, fault.Position{File: lit.Pos().Filename(), Line: lit.Pos().Line()})}
 			}
 		}
