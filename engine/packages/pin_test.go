@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -211,6 +212,22 @@ func TestTheRevisionsThatResourcesHaveAreServedBeforeThoseTheyAskFor(t *testing.
 				t.Errorf("%s: it is served: %v, with %d in all: %v", row.reason, served, len(s.pins.Programs), s.pins.Unusable)
 			}
 		})
+	}
+}
+
+func TestAPinThatCannotBeToldIsTriedAgainWhateverElseIsWrong(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.resources = []Resource{resource("one", "")}
+	d := s.digestsOf("a", "b")
+	s.resources[0].Pin = d["a"]
+	s.unpinned = errors.New("the controller is away")
+	s.apply("p", pinning(map[string]any{"source": map[string]any{"inline": map[string]any{"main.cue": "package p\nx: {"}}}))
+	if err := s.step("p"); !errors.Is(err, s.unpinned) {
+		t.Errorf("the error is %v, want %v: nothing would try it again", err, s.unpinned)
+	}
+	if got := s.ready("p"); got != "False PackageBroken" {
+		t.Errorf("Ready is %s: the other problem is said", got)
 	}
 }
 

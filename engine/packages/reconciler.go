@@ -129,8 +129,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (t
 	if out.gone {
 		return 0, r.forget(ctx, name)
 	}
-	if err := r.pin(ctx, p, s); err != nil && out.problem == nil {
-		out.problem = &problem{stage: serving, reason: ReasonNotServed, message: err.Error(), err: err}
+	if err := r.pin(ctx, p, s); err != nil {
+		out.addError(err)
 	}
 	r.observe(p, s)
 	if err := r.report(ctx, p, s, out); err != nil {

@@ -43,6 +43,7 @@ type site struct {
 	canary *Canary
 	// pins is what it has of pins.
 	pins      Pins
+	unpinned  error
 	installed error
 	refused   error
 	// owner is the package whose definition the cluster has, and defined are the kinds of definitions with

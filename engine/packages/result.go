@@ -136,6 +136,14 @@ func (p *problem) fresh() *problem {
 // addMessage adds to what is said about a problem.
 func (p *problem) addMessage(text string) { p.message += "; " + text }
 
+// addError notes an error that is tried again, whatever else is wrong.
+func (o *result) addError(err error) {
+	if o.problem == nil {
+		o.problem = &problem{stage: serving, reason: ReasonNotServed, message: err.Error()}
+	}
+	o.problem.err = errors.Join(o.problem.err, err)
+}
+
 // needsPerson reports whether a problem does not pass by itself.
 func (p *problem) needsPerson() bool {
 	return p.err == nil && (p.person || p.stage != holding) && !p.passes

@@ -29,6 +29,9 @@ func (s *site) selected() string {
 }
 
 func (s *site) Pins(_ context.Context, _ schema.GroupKind, pins Pins) error {
+	if s.unpinned != nil {
+		return s.unpinned
+	}
 	s.pins = pins
 	return nil
 }
