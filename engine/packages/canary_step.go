@@ -71,6 +71,12 @@ func (r *Reconciler) tryCanary(ctx context.Context, p Package, s *state, next Ca
 	}
 	if s.trial == nil || s.trial.candidate.Program.Digest() != digest {
 		both, err := bothDefinitions(s.crd, next.CRD)
+		if err == nil {
+			var known bool
+			if known, err = s.besidePins(both); !known {
+				return &problem{stage: holding, reason: ReasonCanaryProgressing, message: "the revisions that resources are pinned to are not loaded yet", again: servedAgain, passes: true}
+			}
+		}
 		if err != nil {
 			return &problem{stage: holding, reason: ReasonCanaryIncompatible, person: true,
 				message: fmt.Sprintf("%s cannot be tried by a canary, because both versions would have one definition: %v; remove spec.canary to take it over for all resources", digest, err)}

@@ -24,21 +24,25 @@ type Pins struct {
 	Unusable map[string]string
 }
 
+// pinsPending stands for Pins of which nothing is known yet.
+const pinsPending = "pending"
+
 // maxPinned is how many versions of a package are served because of pins: each takes the memory of a package.
 const maxPinned = 5
 
 // A pinned is a kept version that a resource is pinned to.
 type pinned struct {
 	exam *examination
-	// definition is what the version reports, once it is examined.
+	// definition is what the version reports if it is served, and judged says that this is known.
 	definition *definition
+	judged     bool
 }
 
 // allowPins tells the Server before it serves a kind whether pins count: no resource that is pinned may get another version meanwhile.
 func (r *Reconciler) allowPins(ctx context.Context, p Package, s *state, kind schema.GroupKind) error {
 	allowed := p.RevisionPins == AllowPins
 	if s.pinsTold = ""; allowed {
-		s.pinsTold = "pending"
+		s.pinsTold = pinsPending
 	}
 	return r.Versions.Pins(ctx, kind, Pins{Allowed: allowed, Pending: allowed})
 }
@@ -74,10 +78,15 @@ func (r *Reconciler) pin(ctx context.Context, p Package, s *state) error {
 		out.Unusable[v.digest] = fmt.Sprintf("resources are pinned to %d other revisions, which come first", maxPinned)
 	}
 	s.keepPinned(places)
+	beside := s.crd
+	if s.trial != nil {
+		beside = s.trial.both
+	}
 	for _, v := range places {
 		if err := r.loadPinned(ctx, p, s, v, &out); err != nil {
 			return err
 		}
+		beside = s.pinBeside(beside, v.digest, &out)
 	}
 	if err := r.define(ctx, p, s); err != nil {
 		return err
@@ -133,14 +142,51 @@ func (r *Reconciler) loadPinned(ctx context.Context, p Package, s *state, v revi
 	case c.Program.GroupVersionKind() != s.served.GroupVersionKind():
 		out.Unusable[v.digest] = "it is of another kind or version"
 	default:
-		if _, err := reportingToo(s.crd, c.CRD); err != nil {
-			out.Unusable[v.digest] = "its definition contradicts the present one: " + err.Error()
-			return nil //nolint:nilerr // the resource says it
-		}
-		known.definition = c.CRD
 		out.Programs[v.digest] = c.Program
 	}
 	return nil
+}
+
+// pinBeside returns the definition with which a pinned version can report besides all that is served so far. One that cannot is not served:
+// the API server would refuse its status.
+func (s *state) pinBeside(present *definition, digest string, out *Pins) *definition {
+	known := s.pinned[digest]
+	if known == nil {
+		return present
+	}
+	known.definition, known.judged = nil, known.exam.ended()
+	if out.Programs[digest] == nil {
+		return present
+	}
+	both, err := reportingToo(present, known.exam.candidate.CRD)
+	if err != nil {
+		delete(out.Programs, digest)
+		out.Unusable[digest] = "its definition contradicts the present one: " + err.Error()
+		return present
+	}
+	known.definition = known.exam.candidate.CRD
+	return both
+}
+
+// besidePins returns why a definition cannot be the present one because of the versions that resources are pinned to, or nil. It reports
+// whether these are known: after a restart they are loaded first.
+func (s *state) besidePins(next *definition) (known bool, err error) {
+	if s.pinsTold == pinsPending {
+		return false, nil
+	}
+	for _, digest := range slices.Sorted(maps.Keys(s.pinned)) {
+		v := s.pinned[digest]
+		if !v.judged && v.exam.tries == 0 {
+			return false, nil
+		}
+		if v.definition == nil {
+			continue // no resource is served by it
+		}
+		if next, err = reportingToo(next, v.definition); err != nil {
+			return true, fmt.Errorf("%s, which a resource is pinned to: %w", digest, err)
+		}
+	}
+	return true, nil
 }
 
 // beginExamination examines a version that was accepted before. An examination of it that was ended is nil if there was none.

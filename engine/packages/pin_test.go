@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -278,5 +280,89 @@ func TestAPinnedRevisionWhoseCheckIsEndedIsCheckedAgain(t *testing.T) {
 	_ = s.step("p")
 	if s.pins.Programs[d["a"]] == nil {
 		t.Errorf("it is not served once it can be checked: %s", s.pins)
+	}
+}
+
+// defines has the status of contents with a name contain a field of a type, and that of all others none.
+func (s *site) defines(types map[string]string) {
+	s.define = func(text string) *definition {
+		for name, kind := range types {
+			if strings.Contains(text, strconv.Quote(name)) {
+				return defined(s.t, object(""), object(`"x":{"type":"`+kind+`"}`))
+			}
+		}
+		return defined(s.t, object(""), object(""))
+	}
+}
+
+func TestNoCanaryMakesTheStatusOfAPinnedResourceUnwritable(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason string
+		types  map[string]string
+		pin    string
+		// restart says that a process begins after the content c has come.
+		restart bool
+		want    string
+	}{
+		"another form":                  {"the one who is pinned could not report", map[string]string{"a": "integer", "c": "string"}, "a", false, "False CanaryIncompatible"},
+		"another form, after a restart": {"what is pinned is loaded first", map[string]string{"a": "integer", "c": "string"}, "a", true, "False CanaryIncompatible"},
+		"the same form":                 {"both can report", map[string]string{"a": "integer", "c": "integer"}, "a", false, "False CanaryProgressing"},
+		"nobody is pinned":              {"there is nobody whom it could harm", map[string]string{"a": "integer", "c": "string"}, "", false, "False CanaryProgressing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.defines(row.types)
+			d := s.digestsOf("a", "b")
+			s.resources = []Resource{resource("one", d["b"]), resource("pinned", d["a"], func(u *Resource) { u.Pin = d[row.pin] })}
+			_ = s.step("p")
+			s.apply("p", pinning(canaried(text("Thing", "c"))))
+			if row.restart {
+				s.restart()
+			}
+			for range 3 {
+				_ = s.step("p")
+			}
+			if got := s.ready("p"); got != row.want {
+				t.Errorf("%s: Ready is %s, want %s", row.reason, got, row.want)
+			}
+			if why := s.pins.Why(d[row.pin]); row.pin != "" && why != "" {
+				t.Errorf("%s: the pin cannot be used: %s", row.reason, why)
+			}
+		})
+	}
+}
+
+func TestOfRevisionsThatContradictEachOtherOnlyOneIsServedBesides(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason string
+		types  map[string]string
+		// canary says that the content d is tried by a canary before the second resource is pinned.
+		canary bool
+	}{
+		"two pins":         {"the status of one of them could not be written", map[string]string{"a": "integer", "b": "string"}, false},
+		"a pin and canary": {"the status of one of them could not be written", map[string]string{"a": "integer", "d": "string"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.defines(row.types)
+			d := s.digestsOf("a", "b", "c")
+			s.resources = []Resource{resource("one", d["c"]), resource("two", d["c"]), resource("three", d["c"])}
+			want := 1
+			if row.canary {
+				s.apply("p", pinning(canaried(text("Thing", "d"))))
+				_ = s.step("p")
+				s.resources[2].Pin, want = d["a"], 0
+			} else {
+				s.resources[0].Pin, s.resources[1].Pin = d["a"], d["b"]
+			}
+			_ = s.step("p")
+			if len(s.pins.Programs) != want || len(s.pins.Unusable) != 1 {
+				t.Errorf("%s: %d revisions are served, want %d: %v", row.reason, len(s.pins.Programs), want, s.pins.Unusable)
+			}
+		})
 	}
 }

@@ -42,8 +42,10 @@ type site struct {
 	// canary is what the Server has of a canary.
 	canary *Canary
 	// pins is what it has of pins.
-	pins      Pins
-	unpinned  error
+	pins     Pins
+	unpinned error
+	// define returns the definition of a content; nil is one without versions.
+	define    func(text string) *definition
 	installed error
 	refused   error
 	// owner is the package whose definition the cluster has, and defined are the kinds of definitions with
@@ -195,6 +197,9 @@ func (s *site) Examine(ctx context.Context, snapshot *source.Snapshot) (Candidat
 	p, err := program.Load(snapshot)
 	if err != nil {
 		return Candidate{}, err
+	}
+	if s.define != nil {
+		return Candidate{Program: p, CRD: s.define(snapshot.Texts()["main.cue"])}, nil
 	}
 	return Candidate{Program: p, CRD: &apiextensionsv1.CustomResourceDefinition{}}, nil
 }
