@@ -181,16 +181,25 @@ feed() {
 	[ "$result" = pass ]
 }
 
-# run_stages runs stages in a row, and notes how each went.
+# note_busy sets busy to the processor time of all that has run and ended below this shell, in seconds.
+note_busy() {
+	local file=$results/.times.$BASHPID
+	times >"$file" # in a subshell it would be that of the subshell
+	busy=$(awk -F '[ms ]+' 'NR == 2 { printf "%d", $1 * 60 + $2 + $3 * 60 + $4 }' "$file")
+}
+
+# run_stages runs stages in a row, and notes how each went: how long it took, and how much processor time.
 run_stages() {
-	local began mark failed=0
+	local began busy before mark failed=0
 	for stage; do
-		began=$SECONDS mark=✓
+		note_busy
+		began=$SECONDS before=$busy mark=✓
 		echo "… $stage"
 		"stage_$stage" || mark=✗ failed=1
 		# Whatever makes a stage fail shows in the sum, also where no test did.
 		[ "$mark" = ✓ ] || [[ $(count "$stage.") != *' 0 failed,'* ]] || echo '{"Action":"fail","Package":"'"$stage"'"}' >"$results/$stage.itself"
-		printf '  %s %-10s %4d s  %s\n' "$mark" "$stage" $((SECONDS - began)) "$(count "$stage.")" | tee -a "$results/stages"
+		note_busy
+		printf '  %s %-10s %4d s  %4d s CPU  %s\n' "$mark" "$stage" $((SECONDS - began)) $((busy - before)) "$(count "$stage.")" | tee -a "$results/stages"
 	done
 	return $failed
 }

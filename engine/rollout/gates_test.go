@@ -233,21 +233,21 @@ func TestNobodyDeletesOrRollsOutBehindWhatRegressed(t *testing.T) {
 func TestDriftOfAHeldComponentIsNotRepaired(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
-inputs: flag: {apiVersion: "v1", kind: "ConfigMap", name: "flag"}
+components: web: objects: deployment: _deployment & {metadata: name: "web", spec: replicas: 1}
 components: front: {
-	when: inputs.flag.object.data.on == "yes"
+	when: live.web.deployment.status.availableReplicas > 0
 	objects: page: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "front", data: text: "page"}
 }
 `)
-	w.put("somebody", &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "flag", "namespace": w.owner.Namespace}, "data": map[string]any{"on": "yes"},
-	}})
 	w.mustRun()
-	w.delete(w.object("ConfigMap", "flag"))
+	w.available("web")
+	expectStates(t, w.mustRun(), "web: Verified Verified", "front: Verified Verified")
+	w.wrote()
+	w.change("Deployment", "web", func(u *unstructured.Unstructured) { delete(u.Object, "status") })
 	w.change("ConfigMap", "front", func(u *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(u.Object, "theirs", "data", "text")
 	})
-	expectStates(t, w.mustRun(), "front: Held Undecided")
+	expectStates(t, w.mustRun(), "web: Applied NotReady", "front: Held Undecided")
 	w.expectWrites("neither created nor deleted nor repaired")
 }
 

@@ -157,7 +157,8 @@ func (k *Keeper) Wait(name string, result *string) error {
 	return nil
 }
 
-// Signal sends a signal to the named child; one that has ended is no error.
+// Signal sends a signal to the named child; one that has ended is no error. After SIGSTOP it returns when the child
+// has stopped: on a busy machine its threads go on for a while.
 func (k *Keeper) Signal(s Signal, _ *struct{}) error {
 	c, err := k.child(s.Name)
 	if err != nil {
@@ -165,6 +166,9 @@ func (k *Keeper) Signal(s Signal, _ *struct{}) error {
 	}
 	if err := c.cmd.Process.Signal(syscall.Signal(s.Number)); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("%s: %w", s.Name, err)
+	}
+	if syscall.Signal(s.Number) == syscall.SIGSTOP {
+		awaitStopped(c.cmd.Process.Pid)
 	}
 	return nil
 }
