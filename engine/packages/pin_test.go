@@ -285,7 +285,7 @@ func TestAPinnedRevisionWhoseCheckIsEndedIsCheckedAgain(t *testing.T) {
 
 // defines has the status of contents with a name contain a field of a type, and that of all others none.
 func (s *site) defines(types map[string]string) {
-	s.define = func(text string) *definition {
+	s.definitionOf = func(text string) *definition {
 		for name, kind := range types {
 			if strings.Contains(text, strconv.Quote(name)) {
 				return defined(s.t, object(""), object(`"x":{"type":"`+kind+`"}`))

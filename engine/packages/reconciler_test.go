@@ -42,10 +42,7 @@ type site struct {
 	// canary is what the Server has of a canary.
 	canary *Canary
 	// pins is what it has of pins.
-	pins     Pins
-	unpinned error
-	// define returns the definition of a content; nil is one without versions.
-	define    func(text string) *definition
+	pins      Pins
 	installed error
 	refused   error
 	// owner is the package whose definition the cluster has, and defined are the kinds of definitions with
@@ -59,6 +56,7 @@ type site struct {
 	// ended is why checks end without a result.
 	ended error
 	planner
+	versionsOfSite
 	now  time.Time
 	maps map[string]*unstructured.Unstructured
 }
@@ -198,8 +196,8 @@ func (s *site) Examine(ctx context.Context, snapshot *source.Snapshot) (Candidat
 	if err != nil {
 		return Candidate{}, err
 	}
-	if s.define != nil {
-		return Candidate{Program: p, CRD: s.define(snapshot.Texts()["main.cue"])}, nil
+	if s.definitionOf != nil {
+		return Candidate{Program: p, CRD: s.definitionOf(snapshot.Texts()["main.cue"])}, nil
 	}
 	return Candidate{Program: p, CRD: &apiextensionsv1.CustomResourceDefinition{}}, nil
 }

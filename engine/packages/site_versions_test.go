@@ -8,6 +8,14 @@ import (
 	"operetta.dev/engine/program"
 )
 
+// versionsOfSite is what a site does with several versions of a package.
+type versionsOfSite struct {
+	// unpinned is why the Server cannot be told of pins.
+	unpinned error
+	// definitionOf returns the definition of a content; nil is one without versions.
+	definitionOf func(text string) *definition
+}
+
 func (s *site) Canary(_ context.Context, _ *program.Program, c *Canary) error {
 	s.canary = c
 	s.callf("canary %s", s.selected())
