@@ -36,7 +36,7 @@ type Options struct {
 }
 
 // maxPending is how many reconciles wait to be written. They share what they have read with the caches.
-const maxPending = 64
+const maxPending = 16
 
 // A Recorder records reconciles. The decisions are made and written one by one, in the background: a reconcile never
 // waits for it, and what comes too fast is dropped. A nil Recorder records nothing. It is safe for concurrent use.
