@@ -1,9 +1,7 @@
 package keeper
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 )
@@ -19,20 +17,4 @@ func awaitStopped(pid int) {
 			return
 		}
 	}
-}
-
-// allStopped reports whether the states of threads in files of /proc are all those of a stopped or ended one.
-func allStopped(threads []string) bool {
-	for _, file := range threads {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue // it has ended
-		}
-		// The state is behind the name, which may have parentheses itself.
-		_, state, found := bytes.Cut(text[max(0, bytes.LastIndexByte(text, ')')):], []byte(") "))
-		if found && len(state) > 0 && !bytes.ContainsRune([]byte("TtZX"), rune(state[0])) {
-			return false
-		}
-	}
-	return true
 }
