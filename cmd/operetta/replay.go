@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -71,6 +72,8 @@ type replayed struct {
 	Failed   string        `json:"failed,omitempty"`
 	// Explained says that the recorded decision writes the objects that the operator wrote.
 	Explained bool `json:"explained"`
+	// Missing says what the recorded decision asks for and the operator has not read.
+	Missing []string `json:"missing,omitempty"`
 	// Same says that both decisions are the same in every byte, and Differences are how they differ.
 	Same        bool                 `json:"same"`
 	Differences []capsule.Difference `json:"differences"`
@@ -102,7 +105,7 @@ func (f *replayFlags) run(ctx context.Context, s streams, args []string) error {
 		return fmt.Errorf("capsule %s: %w", args[0], err)
 	}
 	out := replayed{
-		Resource: c.Resource, Taken: c.Taken, Package: c.Package, Recorded: c.Digest, Replayed: v.Program.Digest(), Did: c.Did, Failed: c.Failed, Explained: c.Explains(),
+		Resource: c.Resource, Taken: c.Taken, Package: c.Package, Recorded: c.Digest, Replayed: v.Program.Digest(), Did: c.Did, Failed: c.Failed, Explained: c.Explains(), Missing: c.Missing,
 		Same: decision.Equal(c.Decision), Differences: append([]capsule.Difference{}, capsule.Compare(c.Decision, decision)...), Notes: notes, Decision: decision,
 	}
 	if f.output == formatJSON {
@@ -142,10 +145,16 @@ func (r replayed) print(s streams) {
 	if r.Failed != "" {
 		printLinef(s.out, "  it was to be retried: %s", r.Failed)
 	}
+	if len(r.Missing) > 0 {
+		printLinef(s.err, "note: the recorded decision asks for more than the operator has read, which knew it already, so it is not all that was decided then: %s", r.Missing[0])
+	}
 	if !r.Explained {
 		printLinef(s.err, "note: the recorded decision writes other objects than the operator did: the package computes with values of Secrets, which a capsule replaces, or the process knew more, such as what it had tried before")
 	}
 	for _, n := range r.Notes {
+		if slices.Contains(r.Missing, n) {
+			continue
+		}
 		printLinef(s.err, "note: %s", n)
 	}
 	switch {

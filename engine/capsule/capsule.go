@@ -37,6 +37,8 @@ type Capsule struct {
 	// Did are the writes of the reconcile, in order, and Failed is why it is retried.
 	Did    []Act  `json:"did"`
 	Failed string `json:"failed,omitempty"`
+	// Missing says what the decision asks for and the reconcile has not read: a process that knows more reads less.
+	Missing []string `json:"missing,omitempty"`
 	// Decision is what the same version decides of what the capsule holds.
 	Decision Decision `json:"decision"`
 	// Objects are what the reconcile has read, as operetta dump writes it.
@@ -89,7 +91,9 @@ func (c *Capsule) Explains() bool {
 		}
 	}
 	for _, w := range c.Decision.Writes {
-		decided[w.Object] = true
+		if w.Object != c.Resource.Ref().String() { // it is gone with its last finalizer
+			decided[w.Object] = true
+		}
 	}
 	return maps.Equal(did, decided)
 }

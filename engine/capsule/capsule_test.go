@@ -80,7 +80,13 @@ type operator struct {
 // newOperator returns an operator with a Shop and its Secret.
 func newOperator(t *testing.T, o capsule.Options) *operator {
 	t.Helper()
-	o.Dir, o.Log = t.TempDir(), logr.Discard()
+	return newOperatorIn(t, t.TempDir(), o)
+}
+
+// newOperatorIn is newOperator with a folder for the capsules.
+func newOperatorIn(t *testing.T, dir string, o capsule.Options) *operator {
+	t.Helper()
+	o.Dir, o.Log = dir, logr.Discard()
 	if o.Decisions == 0 {
 		o.Decisions = 20
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -138,7 +139,24 @@ func (n *noting) Evaluate(s program.Session) (program.Rollout, error) {
 // marksSecret reports whether a change writes nothing but the marks of the engine to a Secret. A capsule has other
 // values than the cluster and none of these marks, so this says nothing of what the operator does.
 func marksSecret(e cluster.ObjectChange) bool {
-	return e.Verb == cluster.Updated && e.Ref.GroupKind() == schema.GroupKind{Kind: "Secret"} && len(fields(e.Before, e.Object, "")) == 0
+	if e.Verb != cluster.Updated || e.Ref.GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
+		return false
+	}
+	return len(fields(withoutEmpty(e.Before), withoutEmpty(e.Object), "")) == 0
+}
+
+// withoutEmpty returns a Secret without the maps of values that are empty: an API server stores none.
+func withoutEmpty(u *unstructured.Unstructured) *unstructured.Unstructured {
+	if u == nil {
+		return nil
+	}
+	out := &unstructured.Unstructured{Object: maps.Clone(u.Object)}
+	for _, field := range []string{"data", "stringData"} {
+		if values, is := out.Object[field].(map[string]any); is && len(values) == 0 {
+			delete(out.Object, field)
+		}
+	}
+	return out
 }
 
 // writeOf returns a change as a Write.

@@ -57,6 +57,11 @@ type Step struct {
 	Err error
 }
 
+// ref returns the identity of the resource.
+func (s Step) ref() cluster.Ref {
+	return cluster.Ref{GroupVersionKind: s.Kind, Namespace: s.Key.Namespace, Name: s.Key.Name}
+}
+
 // step is a Step with what it has read.
 type step struct {
 	Step
@@ -95,7 +100,7 @@ func (r *Recorder) Begin(ctx context.Context) (context.Context, *Reading) {
 
 // End records a reconcile, unless it has decided nothing.
 func (r *Recorder) End(reading *Reading, s Step) {
-	if r == nil || !reading.decides() {
+	if r == nil || !reading.decides() || r.options.Annotated && !isAnnotated(reading, s.ref()) {
 		return
 	}
 	select {
@@ -132,10 +137,10 @@ func (r *Recorder) record(ctx context.Context, s step) (err error) {
 			err = errors.New("deciding it again has panicked")
 		}
 	}()
-	ref := cluster.Ref{GroupVersionKind: s.Kind, Namespace: s.Key.Namespace, Name: s.Key.Name}
+	ref := s.ref()
 	version := s.Version(ctx)
 	d := s.reading.dump(version.Program.Name(), ref)
-	if d == nil || r.options.Annotated && !isAnnotated(s.reading, ref) {
+	if d == nil {
 		return nil
 	}
 	var objects bytes.Buffer
@@ -152,7 +157,7 @@ func (r *Recorder) record(ctx context.Context, s step) (err error) {
 	if s.Err != nil {
 		c.Failed = failure(s.Err)
 	}
-	if c.Decision, _, err = c.Decide(ctx, version); err != nil {
+	if c.Decision, c.Missing, err = c.Decide(ctx, version); err != nil {
 		return fmt.Errorf("deciding it again: %w", err)
 	}
 	text, err := c.encode()

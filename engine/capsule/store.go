@@ -13,6 +13,9 @@ import (
 // suffix is how the files of capsules end.
 const suffix = ".capsule.json"
 
+// unfinished is behind the suffix of a file that is being written.
+const unfinished = ".tmp"
+
 // fileTime is the time in the name of a file: names sort by it.
 const fileTime = "20060102T150405.000Z"
 
@@ -41,20 +44,25 @@ func openStore(dir string, decisions int, limit int64) (*store, error) {
 		return nil, err
 	}
 	s := &store{dir: dir, decisions: decisions, limit: limit}
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || !strings.HasSuffix(path, suffix) {
-			return err
+	// A volume has folders of others, which may not be readable, and a file of another shape is somebody's own.
+	found, err := filepath.Glob(filepath.Join(dir, "*", "*", "*", "*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range found {
+		switch info, err := os.Lstat(path); {
+		case err != nil || !info.Mode().IsRegular():
+		case strings.HasSuffix(path, suffix+unfinished): // a process has ended in between
+			if err := remove(path); err != nil {
+				return nil, err
+			}
+		case strings.HasSuffix(path, suffix):
+			s.files = append(s.files, stored{path, info.Size()})
+			s.bytes += info.Size()
 		}
-		info, err := e.Info()
-		if err != nil {
-			return err
-		}
-		s.files = append(s.files, stored{path, info.Size()})
-		s.bytes += info.Size()
-		return nil
-	})
+	}
 	slices.SortStableFunc(s.files, func(a, b stored) int { return strings.Compare(filepath.Base(a.path), filepath.Base(b.path)) })
-	return s, err
+	return s, nil
 }
 
 // write adds the text of a capsule, and removes what is too old.
@@ -86,7 +94,7 @@ func (s *store) write(c *Capsule, text []byte) error {
 
 // writeFile writes a file as a whole or not at all.
 func writeFile(path string, text []byte) error {
-	temporary := path + ".tmp"
+	temporary := path + unfinished
 	err := os.WriteFile(temporary, text, 0o600)
 	if err == nil {
 		err = os.Rename(temporary, path)
@@ -123,10 +131,15 @@ func (s *store) prune(dir string) error {
 	return errors.Join(failed...)
 }
 
-// remove removes a file, which somebody may have removed before.
+// remove removes a file, which somebody may have removed before, and the folders of its resource that are empty then.
 func remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	dir := filepath.Dir(path)
+	for range 3 {
+		_ = os.Remove(dir) // it may have more files
+		dir = filepath.Dir(dir)
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package vet
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/cuecontext"
@@ -44,7 +46,7 @@ func CustomKinds(definition map[string]any) (map[string]string, error) {
 
 // typeOf returns the type of a kind by its schema.
 func typeOf(kind schema.GroupVersionKind, properties map[string]any) (string, error) {
-	file, err := jsonschema.Extract(cuecontext.New().Encode(properties), &jsonschema.Config{
+	file, err := jsonschema.Extract(cuecontext.New().Encode(checkable(properties)), &jsonschema.Config{
 		PkgName: "kinds", SingleRoot: true, DefaultVersion: jsonschema.VersionKubernetesCRD,
 	})
 	if err != nil {
@@ -52,6 +54,50 @@ func typeOf(kind schema.GroupVersionKind, properties map[string]any) (string, er
 	}
 	text, err := format.Node(closedFile(file, kind.Kind))
 	return string(text), err
+}
+
+// alternatives are the keywords of a schema that say which fields go together, and how many there are. CUE says of a value
+// that breaks one, and of some that do not, that nothing would do.
+var alternatives = []string{"oneOf", "allOf", "not", "anyOf", "minProperties", "maxProperties"}
+
+// checkable returns a schema without what cannot be checked here: alternatives, and that a field is required which
+// the API server fills in.
+func checkable(schema map[string]any) map[string]any {
+	out := maps.Clone(schema)
+	for _, key := range []string{"items", "additionalProperties"} {
+		if below, is := schema[key].(map[string]any); is {
+			out[key] = checkable(below)
+		}
+	}
+	properties, has := schema["properties"].(map[string]any)
+	if has {
+		properties = maps.Clone(properties)
+		for name, property := range properties {
+			if below, is := property.(map[string]any); is {
+				properties[name] = checkable(below)
+			}
+		}
+		out["properties"] = properties
+	}
+	if out["x-kubernetes-int-or-string"] != true {
+		for _, key := range alternatives {
+			delete(out, key)
+		}
+	}
+	required, has := out["required"].([]any)
+	if !has {
+		return out
+	}
+	required = slices.DeleteFunc(slices.Clone(required), func(name any) bool {
+		text, _ := name.(string)
+		property, _ := properties[text].(map[string]any)
+		_, filled := property["default"]
+		return filled
+	})
+	if out["required"] = required; len(required) == 0 {
+		delete(out, "required")
+	}
+	return out
 }
 
 // embedded is the hidden field in which CUE keeps what each object has.
@@ -73,7 +119,7 @@ func closedFile(file *ast.File, kind string) *ast.File {
 			}
 		case *ast.Field:
 			switch name, _, _ := ast.LabelName(d.Label); name {
-			case "metadata":
+			case "metadata", "apiVersion", "kind": // every kind has them, whether the schema says so or not
 			case embedded: // objects within the object have it
 				out.Decls = append(out.Decls, d)
 			default:
@@ -82,6 +128,9 @@ func closedFile(file *ast.File, kind string) *ast.File {
 		default:
 			is.Elts = append(is.Elts, d)
 		}
+	}
+	for _, name := range []string{"apiVersion", "kind"} {
+		is.Elts = append(is.Elts, &ast.Field{Label: ast.NewIdent(name), Constraint: token.OPTION, Value: ast.NewIdent("string")})
 	}
 	is.Elts = append(is.Elts, &ast.Field{Label: ast.NewIdent("metadata"), Constraint: token.OPTION, Value: ast.NewStruct(&ast.Ellipsis{})})
 	out.Decls = append(out.Decls, &ast.Field{Label: ast.NewIdent("#" + kind), Value: is})

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 )
@@ -211,7 +212,7 @@ func allStopped(threads []string) bool {
 		}
 		// The state is behind the name, which may have parentheses itself.
 		_, state, found := bytes.Cut(text[max(0, bytes.LastIndexByte(text, ')')):], []byte(") "))
-		if found && len(state) > 0 && !bytes.ContainsRune([]byte("TtZX"), rune(state[0])) {
+		if found && len(state) > 0 && !strings.ContainsRune("TtZX", rune(state[0])) {
 			return false
 		}
 	}

@@ -11,7 +11,9 @@ const stopTime = 10 * time.Second
 
 // awaitStopped returns when every thread of a process has stopped, the process has ended, or after stopTime.
 func awaitStopped(pid int) {
-	for end := time.Now().Add(stopTime); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(stopTime); time.Now().Before(end); <-tick.C {
 		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 		if err != nil || len(threads) == 0 || allStopped(threads) {
 			return
