@@ -86,7 +86,7 @@ func (c *Capsule) decide(ctx context.Context, from plan.Snapshot, v plan.Version
 	w.SetControllers(dryrun.ActNever)
 	w.AllowAnnotations(c.Allow)
 	w.ReadThrough(from, c.Taken.Add(-time.Second)) // a round begins a second later
-	by := &noting{Package: evaluatorOf(v)}
+	by := &noting{Package: v.Evaluator()}
 	w.EvaluateWith(v.Program.GroupVersionKind().GroupKind(), by)
 	put, err := w.Put(resources[at])
 	if err != nil {
@@ -110,14 +110,6 @@ func (c *Capsule) decide(ctx context.Context, from plan.Snapshot, v plan.Version
 		out.Status, _, _ = unstructured.NestedMap(u.Object, "status")
 	}
 	return out, err
-}
-
-// evaluatorOf returns what a version is evaluated by.
-func evaluatorOf(v plan.Version) reconcile.Package {
-	if v.Evaluates != nil {
-		return v.Evaluates
-	}
-	return v.Program
 }
 
 // A noting package notes that nobody could evaluate it, which is no decision.

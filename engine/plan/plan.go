@@ -42,8 +42,8 @@ type Version struct {
 	admits *admission
 }
 
-// evaluator returns what resources are evaluated by.
-func (v Version) evaluator() reconcile.Package {
+// Evaluator returns what resources are evaluated by.
+func (v Version) Evaluator() reconcile.Package {
 	if v.Evaluates != nil {
 		return v.Evaluates
 	}

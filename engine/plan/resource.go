@@ -199,7 +199,7 @@ func (t *trial) change() []Problem {
 // refused returns why an API server would refuse a resource: in the words of the package, which names the line, if
 // it says so as well.
 func (t *trial) refused(u *unstructured.Unstructured, err error) []Problem {
-	said, failed := t.New.evaluator().Evaluate(program.Session{CR: u.Object})
+	said, failed := t.New.Evaluator().Evaluate(program.Session{CR: u.Object})
 	if failed != nil || len(said.Invalid) == 0 {
 		return []Problem{{Message: diff.Printable(err.Error())}}
 	}
@@ -256,7 +256,7 @@ func (t *trial) run(ctx context.Context) error {
 
 // remember returns what evaluates a version and notes what it has said last.
 func (t *trial) remember(v Version, s *side) *remembering {
-	return &remembering{Package: v.evaluator(), of: t.ref, side: s, giveUp: func() { t.giveUp() }}
+	return &remembering{Package: v.Evaluator(), of: t.ref, side: s, giveUp: func() { t.giveUp() }}
 }
 
 // remembering is a package that remembers what it has said last of a resource.

@@ -300,7 +300,7 @@ func (t *trial) owns(ctx context.Context, ref cluster.Ref) bool {
 	if live == nil || t.subject.live == nil {
 		return false
 	}
-	reach := t.New.evaluator().Reach()
+	reach := t.New.Evaluator().Reach()
 	owner := ownership.Owner{Ref: t.ref, UID: t.subject.live.GetUID(), Reach: &reach}.WithInventory(inventoryOf(t.subject.live))
 	situation, _ := ownership.Classify(live, owner)
 	return situation == ownership.Owned
