@@ -412,6 +412,7 @@ func (r *Reconciler) fallBack(ctx context.Context, p Package, s *state, out *res
 	told := out.problem.location(p.Name)
 	if s.served == nil {
 		r.restore(ctx, p, s, told, out)
+		told = out.problem.location(p.Name)
 	} else if err := r.goOn(ctx, p, s, told); err != nil {
 		out.problem.err = errors.Join(out.problem.err, err)
 		return

@@ -193,7 +193,7 @@ func (r *Reconciler) keep(ctx context.Context, p Package, s *state, snapshot *so
 		return err
 	}
 	from := s.content.provenance
-	number := int64(1)
+	number, present := int64(1), types.UID("")
 	if len(s.revisions) > 0 {
 		newest := s.revisions[0]
 		number = newest.number + 1
@@ -201,10 +201,12 @@ func (r *Reconciler) keep(ctx context.Context, p Package, s *state, snapshot *so
 			if newest.provenance == from {
 				return nil
 			}
-			number = newest.number // it is the same one, and was verified anew
+			number, present = newest.number, newest.uid // it is the same one, and was verified anew
 		}
 	}
-	u, err := r.Revisions.Apply(ctx, newRevision(p, snapshot, number, from))
+	want := newRevision(p, snapshot, number, from)
+	want.SetUID(present)
+	u, err := r.Revisions.Apply(ctx, want)
 	if err != nil {
 		s.revisionsRead = false // somebody else may have written or deleted it
 		return fmt.Errorf("package %s: keeping the content: %w", p.Name, err)
