@@ -111,18 +111,15 @@ func newInstall(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			noteUnserved(s, all)
-			if f.argocd {
-				check, err := objectManifests([]any{install.ArgoCD(kindsDefined(all))})
-				if err != nil {
-					return err
-				}
-				all = append(all, check...)
-			}
 			if f.chart != "" {
 				return f.writeChart(all, defaults)
 			}
-			return printManifests(s.out, f.output, all)
+			printed, err := all()
+			if err != nil {
+				return err
+			}
+			noteUnserved(s, printed)
+			return printManifests(s.out, f.output, printed)
 		},
 	}
 	outputFlag(cmd, &f.output, formatYAML, formatJSON)
@@ -162,15 +159,15 @@ func (f *installFlags) check() error {
 	return nil
 }
 
-// manifests returns what is installed.
-func (f *installFlags) manifests(ctx context.Context, s streams, args []string) ([]manifest, error) {
+// manifests examines packages, and returns a function that returns what is installed, by the options as they are by then.
+func (f *installFlags) manifests(ctx context.Context, s streams, args []string) (func() ([]manifest, error), error) {
 	f.policies.Namespace = f.options.Namespace
 	if len(f.policies.Operators) > 0 {
 		found, err := f.examine(ctx, args)
 		if err != nil {
 			return nil, err
 		}
-		return f.installation(found)
+		return func() ([]manifest, error) { return f.checked(f.installation(found)) }, nil
 	}
 	r, err := f.rights(ctx, s, args)
 	if err != nil {
@@ -178,15 +175,29 @@ func (f *installFlags) manifests(ctx context.Context, s streams, args []string) 
 	}
 	f.policies.Operators = []string{fmt.Sprintf("system:serviceaccount:%s:%s", f.options.OperatorNamespace, f.options.ServiceAccount)}
 	f.run.Options, f.run.LeavesCRDs, f.run.ConfigMapFlag, f.run.MetricsTokenSecret = f.options, !f.options.InstallsCRDs, f.configMap, f.metricsToken
-	out, err := f.installation(r.found)
-	if err != nil {
-		return nil, err
-	}
 	dirs, err := f.folders(args)
 	if err != nil {
 		return nil, err
 	}
 	packages, err := packageFiles(dirs)
+	if err != nil {
+		return nil, err
+	}
+	return func() ([]manifest, error) { return f.checked(f.operator(r, packages)) }, nil
+}
+
+// checked adds the health check for Argo CD to what is installed, if it is asked for.
+func (f *installFlags) checked(all []manifest, err error) ([]manifest, error) {
+	if err != nil || !f.argocd {
+		return all, err
+	}
+	check, err := objectManifests([]any{install.ArgoCD(kindsDefined(all))})
+	return append(all, check...), err
+}
+
+// operator returns what an operator in the cluster consists of.
+func (f *installFlags) operator(r rights, packages []install.Package) ([]manifest, error) {
+	out, err := f.installation(r.found)
 	if err != nil {
 		return nil, err
 	}

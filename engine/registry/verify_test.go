@@ -46,6 +46,7 @@ func keys(t *testing.T, all ...registrytest.Key) signature.Keys {
 type signing struct {
 	*registrytest.Registry
 
+	t      *testing.T
 	digest string
 	key    registrytest.Key
 }
@@ -59,87 +60,87 @@ func TestOnlyWhatOneOfTheKeysHasSignedIsFetched(t *testing.T) {
 	elsewhere := string(digest.FromString("elsewhere"))
 	for name, tc := range map[string]struct {
 		reason string
-		sign   func(t *testing.T, s signing)
+		sign   func(s signing)
 		code   registry.Code
 		says   string // "" is that it is fetched
 	}{
-		"Tag": {"cosign sign --key has signed it", func(t *testing.T, s signing) { s.Sign(t, s.key, libRepository, s.digest) }, 0, ""},
-		"Bundle": {"a newer cosign has signed it", func(t *testing.T, s signing) {
-			s.Refer(t, libRepository, s.digest, s.key.Bundle(t, registrytest.SignPredicate, s.digest))
+		"Tag": {"cosign sign --key has signed it", func(s signing) { s.Sign(s.t, s.key, libRepository, s.digest) }, 0, ""},
+		"Bundle": {"a newer cosign has signed it", func(s signing) {
+			s.Refer(s.t, libRepository, s.digest, s.key.Bundle(s.t, registrytest.SignPredicate, s.digest))
 		}, 0, ""},
-		"Rotated": {"one of several keys is enough", func(t *testing.T, s signing) { s.Sign(t, old, libRepository, s.digest) }, 0, ""},
-		"AmongOthers": {"others may sign it, too, and put there what they like", func(t *testing.T, s signing) {
-			s.SignTag(t, libRepository, s.digest, registrytest.Signature{Text: []byte("no payload"), Made: "!"}, other.Signed(t, s.payload()), s.key.Signed(t, s.payload()))
+		"Rotated": {"one of several keys is enough", func(s signing) { s.Sign(s.t, old, libRepository, s.digest) }, 0, ""},
+		"AmongOthers": {"others may sign it, too, and put there what they like", func(s signing) {
+			s.SignTag(s.t, libRepository, s.digest, registrytest.Signature{Text: []byte("no payload"), Made: "!"}, other.Signed(s.t, s.payload()), s.key.Signed(s.t, s.payload()))
 		}, 0, ""},
-		"TagOfSomethingElse": {"the tag of signatures has none, and a bundle is right", func(t *testing.T, s signing) {
-			s.SignTag(t, libRepository, s.digest)
-			s.Refer(t, libRepository, s.digest, s.key.Bundle(t, registrytest.SignPredicate, s.digest))
+		"TagOfSomethingElse": {"the tag of signatures has none, and a bundle is right", func(s signing) {
+			s.SignTag(s.t, libRepository, s.digest)
+			s.Refer(s.t, libRepository, s.digest, s.key.Bundle(s.t, registrytest.SignPredicate, s.digest))
 		}, 0, ""},
-		"WithTag": {"the signature names the tag that was signed", func(t *testing.T, s signing) {
-			s.SignTag(t, libRepository, s.digest, s.key.Signed(t, registrytest.Payload(s.Host+"/"+libRepository+":v0.2.0", s.digest)))
+		"WithTag": {"the signature names the tag that was signed", func(s signing) {
+			s.SignTag(s.t, libRepository, s.digest, s.key.Signed(s.t, registrytest.Payload(s.Host+"/"+libRepository+":v0.2.0", s.digest)))
 		}, 0, ""},
 
-		"Unsigned": {"nobody has signed it", func(*testing.T, signing) {}, registry.Unsigned, "it has no signature of sha256:"},
-		"NoLayers": {"a tag of signatures without one is no signature", func(t *testing.T, s signing) { s.SignTag(t, libRepository, s.digest) }, registry.Unsigned, "no signature"},
-		"OtherKey": {"somebody else has signed it", func(t *testing.T, s signing) { s.Sign(t, other, libRepository, s.digest) }, registry.BadSignature, "1 was made with another key"},
-		"Changed": {"the payload was changed after it was signed", func(t *testing.T, s signing) {
-			made := s.key.Signed(t, registrytest.Payload(s.Host+"/"+libRepository, elsewhere))
+		"Unsigned": {"nobody has signed it", func(signing) {}, registry.Unsigned, "it has no signature of sha256:"},
+		"NoLayers": {"a tag of signatures without one is no signature", func(s signing) { s.SignTag(s.t, libRepository, s.digest) }, registry.Unsigned, "no signature"},
+		"OtherKey": {"somebody else has signed it", func(s signing) { s.Sign(s.t, other, libRepository, s.digest) }, registry.BadSignature, "1 was made with another key"},
+		"Changed": {"the payload was changed after it was signed", func(s signing) {
+			made := s.key.Signed(s.t, registrytest.Payload(s.Host+"/"+libRepository, elsewhere))
 			made.Text = s.payload()
-			s.SignTag(t, libRepository, s.digest, made)
+			s.SignTag(s.t, libRepository, s.digest, made)
 		}, registry.BadSignature, "another key"},
-		"OtherDigest": {"the signature of an older artifact was moved", func(t *testing.T, s signing) {
-			s.SignTag(t, libRepository, s.digest, s.key.Signed(t, registrytest.Payload(s.Host+"/"+libRepository, elsewhere)))
+		"OtherDigest": {"the signature of an older artifact was moved", func(s signing) {
+			s.SignTag(s.t, libRepository, s.digest, s.key.Signed(s.t, registrytest.Payload(s.Host+"/"+libRepository, elsewhere)))
 		}, registry.BadSignature, "1 is of another digest"},
-		"OtherRepository": {"the artifact was copied with its signature from a repository for tests", func(t *testing.T, s signing) {
-			s.SignTag(t, libRepository, s.digest, s.key.Signed(t, registrytest.Payload(s.Host+"/example.com/sandbox", s.digest)))
+		"OtherRepository": {"the artifact was copied with its signature from a repository for tests", func(s signing) {
+			s.SignTag(s.t, libRepository, s.digest, s.key.Signed(s.t, registrytest.Payload(s.Host+"/example.com/sandbox", s.digest)))
 		}, registry.BadSignature, "1 is for another repository"},
-		"OtherRegistry": {"the same repository of another registry is another one", func(t *testing.T, s signing) {
-			s.SignTag(t, libRepository, s.digest, s.key.Signed(t, registrytest.Payload("registry.test/"+libRepository, s.digest)))
+		"OtherRegistry": {"the same repository of another registry is another one", func(s signing) {
+			s.SignTag(s.t, libRepository, s.digest, s.key.Signed(s.t, registrytest.Payload("registry.test/"+libRepository, s.digest)))
 		}, registry.BadSignature, "1 is for another repository"},
-		"NoRepository": {"a signature for no repository would be good for each", func(t *testing.T, s signing) {
-			s.SignTag(t, libRepository, s.digest, s.key.Signed(t, registrytest.Payload("", s.digest)))
+		"NoRepository": {"a signature for no repository would be good for each", func(s signing) {
+			s.SignTag(s.t, libRepository, s.digest, s.key.Signed(s.t, registrytest.Payload("", s.digest)))
 		}, registry.BadSignature, "1 is for another repository"},
-		"OtherType": {"what is signed is no signature of an artifact", func(t *testing.T, s signing) {
-			s.SignTag(t, libRepository, s.digest, s.key.Signed(t, bytes.Replace(s.payload(), []byte("cosign container image"), []byte("something"), 1)))
+		"OtherType": {"what is signed is no signature of an artifact", func(s signing) {
+			s.SignTag(s.t, libRepository, s.digest, s.key.Signed(s.t, bytes.Replace(s.payload(), []byte("cosign container image"), []byte("something"), 1)))
 		}, registry.BadSignature, "1 cannot be read"},
-		"NoBase64": {"the signature is no text of one", func(t *testing.T, s signing) {
-			s.SignTag(t, libRepository, s.digest, registrytest.Signature{Text: s.payload(), Made: "\x00"})
+		"NoBase64": {"the signature is no text of one", func(s signing) {
+			s.SignTag(s.t, libRepository, s.digest, registrytest.Signature{Text: s.payload(), Made: "\x00"})
 		}, registry.BadSignature, "1 cannot be read"},
-		"Empty": {"the signature is empty", func(t *testing.T, s signing) {
-			s.SignTag(t, libRepository, s.digest, registrytest.Signature{Text: s.payload(), Made: ""})
+		"Empty": {"the signature is empty", func(s signing) {
+			s.SignTag(s.t, libRepository, s.digest, registrytest.Signature{Text: s.payload(), Made: ""})
 		}, registry.BadSignature, "1 cannot be read"},
-		"Huge": {"a payload of some megabytes is not read, even if it is signed", func(t *testing.T, s signing) {
-			s.SignTag(t, libRepository, s.digest, s.key.Signed(t, append(s.payload(), bytes.Repeat([]byte(" "), 1<<20)...)))
+		"Huge": {"a payload of some megabytes is not read, even if it is signed", func(s signing) {
+			s.SignTag(s.t, libRepository, s.digest, s.key.Signed(s.t, append(s.payload(), bytes.Repeat([]byte(" "), 1<<20)...)))
 		}, registry.BadSignature, "1 cannot be read"},
-		"HugeSignature": {"nor a signature of that size", func(t *testing.T, s signing) {
-			s.SignTag(t, libRepository, s.digest, registrytest.Signature{Text: s.payload(), Made: base64.StdEncoding.EncodeToString(make([]byte, 1<<20))})
+		"HugeSignature": {"nor a signature of that size", func(s signing) {
+			s.SignTag(s.t, libRepository, s.digest, registrytest.Signature{Text: s.payload(), Made: base64.StdEncoding.EncodeToString(make([]byte, 1<<20))})
 		}, registry.BadSignature, "1 cannot be read"},
-		"Buried": {"whoever may push cannot have thousands of signatures looked at", func(t *testing.T, s signing) {
+		"Buried": {"whoever may push cannot have thousands of signatures looked at", func(s signing) {
 			all := make([]registrytest.Signature, 0, 1001)
 			for range 1000 {
 				all = append(all, registrytest.Signature{Text: s.payload(), Made: "eA=="})
 			}
-			s.SignTag(t, libRepository, s.digest, append(all, s.key.Signed(t, s.payload()))...)
+			s.SignTag(s.t, libRepository, s.digest, append(all, s.key.Signed(s.t, s.payload()))...)
 		}, registry.BadSignature, "50 was made with another key, no more than 50 are looked at"},
-		"BundleOfOtherKey": {"somebody else has made the bundle", func(t *testing.T, s signing) {
-			s.Refer(t, libRepository, s.digest, other.Bundle(t, registrytest.SignPredicate, s.digest))
+		"BundleOfOtherKey": {"somebody else has made the bundle", func(s signing) {
+			s.Refer(s.t, libRepository, s.digest, other.Bundle(s.t, registrytest.SignPredicate, s.digest))
 		}, registry.BadSignature, "another key"},
-		"BundleOfOtherDigest": {"the bundle of another artifact refers to it", func(t *testing.T, s signing) {
-			s.Refer(t, libRepository, s.digest, s.key.Bundle(t, registrytest.SignPredicate, elsewhere))
+		"BundleOfOtherDigest": {"the bundle of another artifact refers to it", func(s signing) {
+			s.Refer(s.t, libRepository, s.digest, s.key.Bundle(s.t, registrytest.SignPredicate, elsewhere))
 		}, registry.BadSignature, "1 is of another digest"},
-		"Attestation": {"the key has said what is in it, not that it is good", func(t *testing.T, s signing) {
-			s.Refer(t, libRepository, s.digest, s.key.Bundle(t, "https://spdx.dev/Document", s.digest))
+		"Attestation": {"the key has said what is in it, not that it is good", func(s signing) {
+			s.Refer(s.t, libRepository, s.digest, s.key.Bundle(s.t, "https://spdx.dev/Document", s.digest))
 		}, registry.Unsigned, "no signature"},
-		"BrokenBundle": {"the bundle cannot be read", func(t *testing.T, s signing) { s.Refer(t, libRepository, s.digest, []byte(`{"mediaType": 1`)) }, registry.BadSignature, "1 cannot be read"},
-		"HugeBundle": {"a bundle of some megabytes is not read", func(t *testing.T, s signing) {
-			s.Refer(t, libRepository, s.digest, append(s.key.Bundle(t, registrytest.SignPredicate, s.digest), bytes.Repeat([]byte(" "), 1<<20)...))
+		"BrokenBundle": {"the bundle cannot be read", func(s signing) { s.Refer(s.t, libRepository, s.digest, []byte(`{"mediaType": 1`)) }, registry.BadSignature, "1 cannot be read"},
+		"HugeBundle": {"a bundle of some megabytes is not read", func(s signing) {
+			s.Refer(s.t, libRepository, s.digest, append(s.key.Bundle(s.t, registrytest.SignPredicate, s.digest), bytes.Repeat([]byte(" "), 1<<20)...))
 		}, registry.BadSignature, "1 cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := signing{Registry: published(t), key: registrytest.NewKey(t)}
+			s := signing{Registry: published(t), t: t, key: registrytest.NewKey(t)}
 			s.digest = s.Publish(t, "example.com/lib@v0.2.0", lib)
-			tc.sign(t, s)
+			tc.sign(s)
 			from := registry.Source{Reference: s.Host + "/" + libRepository + ":v0.2.0", Credentials: []byte(s.DockerConfig()), Keys: keys(t, old, s.key)}
 			got, err := registry.New(registry.Options{}).Fetch(t.Context(), from)
 			if tc.says != "" {
@@ -220,7 +221,7 @@ func TestARegistryThatFailsOnlyForSignaturesIsAskedAgain(t *testing.T) {
 		"Hangs":         {"nobody knows whether there is a signature", registrytest.Hang, registry.TimedOut},
 		"Fails":         {"nor here", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, registry.Failed},
 		"Refuses":       {"a person has to give the right", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, registry.Unauthorized},
-		"NoEnd":         {"what does not end is given up", func(w http.ResponseWriter, req *http.Request) { _, _ = io.Copy(w, io.LimitReader(endless{}, 20<<20)) }, registry.Failed},
+		"NoEnd":         {"what does not end is given up", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, io.LimitReader(endless{}, 20<<20)) }, registry.Failed},
 		"NotJSON":       {"what is no manifest is no signature", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, registry.BadSignature},
 		"DoesNotKnowIt": {"a registry without referrers may say so", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMethodNotAllowed) }, registry.Unsigned},
 	} {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto"
 	"crypto/ed25519"
+	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/pem"
@@ -39,16 +40,19 @@ func ParseKey(text string) (Key, error) {
 	}
 	public, err := cryptoutils.UnmarshalPEMToPublicKey([]byte(text))
 	if err != nil {
-		return Key{}, errors.New("it is not a public key that can be read") //nolint:nilerr // the cause may quote it
-	}
-	if err := cryptoutils.ValidatePubKey(public); err != nil {
-		return Key{}, err
+		return Key{}, errors.New("it is not a public key that can be read") // the cause may quote it
 	}
 	return newKey(public)
 }
 
+// minRSA is how many bits an RSA key has at least: fewer can be broken.
+const minRSA = 2048
+
 // newKey returns a public key.
 func newKey(public crypto.PublicKey) (Key, error) {
+	if factors, is := public.(*rsa.PublicKey); is && factors.N.BitLen() < minRSA {
+		return Key{}, fmt.Errorf("it is an RSA key of %d bits; use one of %d or more", factors.N.BitLen(), minRSA)
+	}
 	der, err := cryptoutils.MarshalPublicKeyToDER(public)
 	if err != nil {
 		return Key{}, err

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
-	"github.com/sigstore/sigstore/pkg/cryptoutils"
 	"github.com/sigstore/sigstore/pkg/signature"
 	"github.com/sigstore/sigstore/pkg/signature/options"
 	"github.com/sigstore/sigstore/pkg/signature/payload"
@@ -56,7 +55,7 @@ func ParseSigner(text, password []byte) (*Signer, error) {
 	}
 	private, err := x509.ParsePKCS8PrivateKey(der)
 	if err != nil {
-		return nil, errors.New("it is not a private key in the form of PKCS #8") //nolint:nilerr // the cause may quote it
+		return nil, errors.New("it is not a private key in the form of PKCS #8") // the cause may quote it
 	}
 	// With this hash, whatever the key is: it is the one by which cosign verifies unless it is told another one.
 	out, err := signature.LoadSignerWithOpts(private, options.WithHash(crypto.SHA256))
@@ -64,9 +63,6 @@ func ParseSigner(text, password []byte) (*Signer, error) {
 		return nil, err
 	}
 	public, err := out.PublicKey()
-	if err == nil {
-		err = cryptoutils.ValidatePubKey(public)
-	}
 	if err != nil {
 		return nil, err
 	}

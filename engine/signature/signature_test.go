@@ -107,7 +107,7 @@ func TestKeysThatCannotBeUsedAreRefusedAndNotQuoted(t *testing.T) {
 		"Two":          {"the second would count for nothing", key.Public + registrytest.NewKey(t).Public, "more than one key", false},
 		"Text":         {"it is no key", "ssh-ed25519 AAAA", "not a public key in PEM form", false},
 		"Empty":        {"a file may be empty", "", "not a public key in PEM form", false},
-		"Small":        {"a key of 1024 bits can be broken", smallKey, "rsa key size 1024", false},
+		"Small":        {"a key of 1024 bits can be broken", smallKey, "an RSA key of 1024 bits", false},
 		"Public":       {"nobody signs with a public key", key.Public, `it is "PUBLIC KEY"`, true},
 		"NotPEM":       {"it is no key", "x", "not a private key in PEM form", true},
 		"BrokenPKCS8":  {"the form is not the one that it says", strings.Replace(key.Private, "MIGH", "AAAA", 1), "not a private key in the form of PKCS #8", true},
@@ -138,7 +138,9 @@ Ih8K2NHRwKzX6g2C1QIDAQAB
 func TestTheFirstRuleOfAPolicyThatMatchesDecides(t *testing.T) {
 	t.Parallel()
 	first, second := registrytest.NewKey(t), registrytest.NewKey(t)
-	indented := func(k registrytest.Key) string { return strings.ReplaceAll(strings.TrimSpace(k.Public), "\n", "\n    ") }
+	indented := func(k registrytest.Key) string {
+		return strings.ReplaceAll(strings.TrimSpace(k.Public), "\n", "\n    ")
+	}
 	p, err := signature.ParsePolicy([]byte(`
 repositories:
 - match: registry.test/prod/*
