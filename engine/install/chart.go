@@ -179,7 +179,7 @@ webhooks: %q
 		"values.schema.json": valuesSchema,
 	}
 	for name, documents := range manifests {
-		out["templates/"+name] = "# Printed by operetta install --chart; do not edit.\n" + strings.TrimPrefix(template("\n"+strings.Join(documents, "---\n")), "\n")
+		out["templates/"+name] = "{{- /* Printed by operetta install --chart; do not edit. */ -}}\n" + strings.TrimPrefix(template("\n"+strings.Join(documents, "---\n")), "\n")
 	}
 	return out
 }
