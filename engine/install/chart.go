@@ -67,7 +67,7 @@ type Document struct {
 // choices are the values of webhooks that a release has to choose from, in the order in which the templates have them.
 var choices = []Certificates{NoWebhooks, Operator, CertManager}
 
-// Documents returns the documents of a chart by the names of its templates. variants has what is installed for each
+// Documents returns the documents of a chart, each with its separator, by the names of its templates. variants has what is installed for each
 // value of webhooks: what is the same for all is there once, and the rest depends on that value.
 func Documents(variants func(Certificates) ([]Document, error)) (map[string][]string, error) {
 	texts := map[Certificates]map[string]string{}
@@ -107,12 +107,16 @@ func alternatives(texts map[Certificates]map[string]string, id string) []string 
 		of[text] = append(of[text], strconv.Quote(string(choice)))
 	}
 	for i, text := range different {
-		if len(of[text]) < len(choices) {
-			different[i] = choiceBegin + strings.Join(of[text], " ") + "\n" + text + choiceEnd + "\n"
+		different[i] = separator + text
+		if len(of[text]) < len(choices) { // with its separator: what is not there leaves no empty document behind
+			different[i] = choiceBegin + strings.Join(of[text], " ") + "\n" + different[i] + choiceEnd + "\n"
 		}
 	}
 	return different
 }
+
+// separator begins a document.
+const separator = "---\n"
 
 // The lines around a document that is only there for some values of webhooks.
 const (
@@ -179,7 +183,7 @@ webhooks: %q
 		"values.schema.json": valuesSchema,
 	}
 	for name, documents := range manifests {
-		out["templates/"+name] = "{{- /* Printed by operetta install --chart; do not edit. */ -}}\n" + strings.TrimPrefix(template("\n"+strings.Join(documents, "---\n")), "\n")
+		out["templates/"+name] = "{{- /* Printed by operetta install --chart; do not edit. */ -}}\n" + strings.TrimPrefix(template("\n"+strings.Join(documents, "")), "\n")
 	}
 	return out
 }
