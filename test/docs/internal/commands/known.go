@@ -72,6 +72,8 @@ var Left = map[string]string{
 	"cosign generate-key-pair":   "cosign is a module of test/cosign; engine/registry runs it",
 	"export COSIGN_PASSWORD=...": "the script push of cmd/operetta does so",
 	"operetta push --sign-key cosign.key ./greeter registry.example.com/example.com/operators:v0.1.0": "there is no such registry; cmd/operetta has such scripts",
+	"make krew VERSION=v0.1.0 BASE=https://example.com/releases/v0.1.0":                               "it builds for four platforms; test/rights builds for one",
+	"kubectl krew install --manifest bin/krew/operetta.yaml":                                          "nothing is published at that URL; test/rights installs an archive by krew",
 	"cue mod publish":      "engine/registry compares what it makes with what operetta push makes",
 	"cue mod tidy":         "it is a command of CUE, about modules of the reader",
 	"cue login":            "the same",
