@@ -48,6 +48,13 @@ func TakeFieldSets(u *unstructured.Unstructured) []any {
 	return out
 }
 
+// StripFieldSets removes the fields from the managedFields of an object, and keeps the managers and times.
+func StripFieldSets(u *unstructured.Unstructured) {
+	for _, entry := range managedEntries(u) {
+		delete(entry, "fieldsV1")
+	}
+}
+
 // PutFieldSets puts back what TakeFieldSets has returned.
 func PutFieldSets(u *unstructured.Unstructured, sets []any) {
 	for i, entry := range managedEntries(u) {
