@@ -14,7 +14,7 @@ func FieldSets(live *unstructured.Unstructured) []*fieldpath.Set {
 	managers := ManagedFields(live)
 	out := make([]*fieldpath.Set, len(managers))
 	for i, m := range managers {
-		out[i] = fieldSet(m)
+		out[i] = FieldSet(m)
 	}
 	return out
 }

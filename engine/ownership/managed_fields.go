@@ -121,7 +121,7 @@ func ownedFields(live *unstructured.Unstructured, operations ...metav1.ManagedFi
 		if m.Manager != cluster.FieldManager || !slices.Contains(operations, m.Operation) || m.Subresource != "" {
 			continue
 		}
-		switch set := fieldSet(m); {
+		switch set := FieldSet(m); {
 		case set == nil:
 		case out == nil:
 			out = set
@@ -132,8 +132,8 @@ func ownedFields(live *unstructured.Unstructured, operations ...metav1.ManagedFi
 	return out
 }
 
-// fieldSet returns the fields of an entry of managedFields, or nil if it has none that can be read.
-func fieldSet(m metav1.ManagedFieldsEntry) *fieldpath.Set {
+// FieldSet returns the fields of an entry of managedFields, or nil if it has none that can be read.
+func FieldSet(m metav1.ManagedFieldsEntry) *fieldpath.Set {
 	set := &fieldpath.Set{}
 	if m.FieldsV1 == nil || set.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes())) != nil {
 		return nil

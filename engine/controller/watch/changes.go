@@ -3,6 +3,7 @@ package watch
 import (
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,7 +75,8 @@ func changeOf(m metav1.ManagedFieldsEntry) history.Change {
 type writer struct {
 	metav1.ManagedFieldsEntry
 
-	set *fieldpath.Set
+	// set returns the fields, or nil if they are not known: most writers are never asked.
+	set func() *fieldpath.Set
 	// wrote says that its entry has changed, so it has written.
 	wrote bool
 }
@@ -82,11 +84,11 @@ type writer struct {
 // writersOf returns the managers of an object, those first that have written since an earlier state, and then the last one
 // first. The times of managed fields are in seconds, so who has written twice in a second may seem not to have.
 func writersOf(before, after *unstructured.Unstructured) []writer {
-	was, sets := ownership.ManagedFields(before), ownership.FieldSets(after)
+	was := ownership.ManagedFields(before)
 	var out []writer
-	for i, m := range ownership.ManagedFields(after) {
+	for _, m := range ownership.ManagedFields(after) {
 		same := func(o metav1.ManagedFieldsEntry) bool { return reflect.DeepEqual(o, m) }
-		out = append(out, writer{m, sets[i], !slices.ContainsFunc(was, same)})
+		out = append(out, writer{m, sync.OnceValue(func() *fieldpath.Set { return ownership.FieldSet(m) }), !slices.ContainsFunc(was, same)})
 	}
 	slices.SortStableFunc(out, func(a, b writer) int {
 		if a.wrote != b.wrote {
@@ -102,11 +104,11 @@ func writersOf(before, after *unstructured.Unstructured) []writer {
 func whoChanged(p diff.ChangedPath, writers []writer, object map[string]any) history.Change {
 	tracked := false
 	for _, w := range writers {
-		if w.set == nil {
+		if w.set() == nil {
 			continue
 		}
 		tracked = true
-		if owns, _ := ownership.Owns(w.set, object, p.Parts); owns {
+		if owns, _ := ownership.Owns(w.set(), object, p.Parts); owns {
 			return changeOf(w.ManagedFieldsEntry)
 		}
 	}
