@@ -1,13 +1,17 @@
 package e2e
 
 import (
+	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/client-go/tools/clientcmd"
 	"operetta.dev/engine/explain"
 	"operetta.dev/engine/history"
 	"operetta.dev/test/harness"
@@ -129,4 +133,29 @@ func TestExplainNamesWhatTriggeredTheLastReconciles(t *testing.T) {
 	if code != 0 || strings.Contains(text, "s3cr3t") || strings.Contains(text, "key-of-the-test") {
 		t.Errorf("the exit code is %d:\n%s", code, text)
 	}
+}
+
+// askAs sends a request as the user of a kubeconfig, by the certificate of that user.
+func (s *env) askAs(kubeconfig, address string) (code int, body string) {
+	s.T.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(config.CertData, config.KeyData)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	x := scraper{&http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}}}}
+	code, body, _, err = x.get(address, "")
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return code, body
+}
+
+// cleanup returns a context for what a test removes: its own has ended.
+func cleanup(t *testing.T) context.Context {
+	t.Helper()
+	return context.WithoutCancel(t.Context())
 }
