@@ -12,6 +12,7 @@ import (
 	"operetta.dev/engine/history"
 	"operetta.dev/engine/object"
 	"operetta.dev/engine/ownership"
+	"operetta.dev/engine/redact"
 )
 
 // An Operator says what it knows of the last reconciles of a resource.
@@ -86,15 +87,15 @@ func (d drawing) operator() []string {
 	if r.OperatorMissing == "" {
 		return nil
 	}
-	out := []string{d.ink.Warn("reconciles: ") + "not known: " + oneLine(r.OperatorMissing)}
+	out := []string{d.ink.Warn("reconciles: ") + "not known: " + plain(r.OperatorMissing)}
 	for _, w := range r.Writes {
 		fields := w.Fields
 		if w.More > 0 {
 			fields = append(slices.Clone(fields), fmt.Sprintf("%d more", w.More))
 		}
-		line := "· " + d.clock(w.Time) + "  " + d.of(w.APIVersion, w.Kind, w.Namespace, w.Name) + " was written by " + by(w.Manager, w.Operation)
+		line := "· " + d.clock(w.Time) + "  " + plain(d.of(w.APIVersion, w.Kind, w.Namespace, w.Name)) + " was written by " + by(w.Manager, w.Operation)
 		if len(fields) > 0 {
-			line += ", who has " + oneLine(strings.Join(fields, ", "))
+			line += ", who has " + plain(strings.Join(fields, ", "))
 		}
 		out = append(out, line)
 	}
@@ -130,7 +131,7 @@ func (d drawing) reconcile(r history.Reconcile) []string {
 		colour = d.ink.Warn
 	case history.Success, history.RequeueAfter:
 	}
-	line := "· " + d.clock(r.Began) + "  " + colour(string(r.Result))
+	line := "· " + d.clock(r.Began) + "  " + colour(plain(string(r.Result)))
 	if r.Took != nil {
 		line += "  " + d.ink.Dim("took "+r.Took.Round(10*time.Microsecond).String())
 	}
@@ -153,7 +154,7 @@ func cost(all []history.Requests) string {
 	parts := make([]string, len(all))
 	for i, one := range all {
 		total += one.Count
-		parts[i] = fmt.Sprintf("%d %s %s", one.Count, one.Verb, one.Resource)
+		parts[i] = fmt.Sprintf("%d %s", one.Count, plain(one.Verb+" "+one.Resource))
 	}
 	switch total {
 	case 0:
@@ -197,8 +198,11 @@ func (d drawing) trigger(t history.Trigger) string {
 	if t.Count > 1 {
 		line += fmt.Sprintf(" (%d times)", t.Count)
 	}
-	return oneLine(line)
+	return plain(line)
 }
+
+// plain returns a text of an operator, or of an object, on one line and without what a terminal acts on.
+func plain(s string) string { return redact.Printable(oneLine(s)) }
 
 // timer names a timer as the authors of packages and controller-runtime do.
 func timer(cause history.Cause, after time.Duration) string {
@@ -231,9 +235,9 @@ func (d drawing) did(t history.Trigger) string {
 // by names a field manager. Most write by Update, so that is not said.
 func by(manager, operation string) string {
 	if operation == "Apply" {
-		return manager + " (apply)"
+		manager += " (apply)"
 	}
-	return manager
+	return plain(manager)
 }
 
 // of names an object, and the resource itself as such.
@@ -262,12 +266,12 @@ func (d drawing) clock(t time.Time) string {
 func (d drawing) watches(report history.Report) []string {
 	var watched, out []string
 	for _, w := range report.Watches {
-		name := d.watch(w)
+		name := plain(d.watch(w))
 		switch w.State {
 		case history.Watching:
 			watched = append(watched, name)
 		case history.Pending:
-			out = append(out, d.ink.Warn("watch pending: ")+text(name, oneLine(w.Message)))
+			out = append(out, d.ink.Warn("watch pending: ")+text(name, plain(w.Message)))
 		case history.NotWatched:
 			out = append(out, d.ink.Warn("not watched: ")+name)
 		}
@@ -285,7 +289,7 @@ func (d drawing) watches(report history.Report) []string {
 func (d drawing) watch(w history.Watch) string {
 	out := w.Kind
 	if w.Of == history.Input {
-		out = "input " + text(w.Kind, w.Selector)
+		out = strings.TrimSpace("input " + w.Kind + " " + w.Selector)
 		if w.Name != "" {
 			out = "input " + w.Kind + "/" + w.Name
 		}
