@@ -2,7 +2,6 @@ package history
 
 import (
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -25,8 +24,6 @@ const (
 	MaxFields = 8
 	// maxText is how many bytes of a name or path are known.
 	maxText = 256
-	// timerTolerance is how much earlier than due a timer may fire: two clocks are involved.
-	timerTolerance = 20 * time.Millisecond
 )
 
 // What parts of a Log take in memory besides their texts, about.
