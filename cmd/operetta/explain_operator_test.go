@@ -59,7 +59,9 @@ func TestNoCredentialsGoWhereNobodyHasNamedThem(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
 	thief, _ := served(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
-	redirecting, ca := served(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://"+thief+r.URL.Path, http.StatusFound) })
+	redirecting, ca := served(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "https://"+thief+r.URL.Path, http.StatusFound)
+	})
 	other := filepath.Join(t.TempDir(), "other.crt")
 	authority, _, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
 	if err != nil {
@@ -110,7 +112,9 @@ func TestWhatIsNoAnswerOfAnOperatorIsSaid(t *testing.T) {
 				}
 			}
 		}, "its answer is no report"},
-		"a long refusal": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, strings.Repeat("x", 10_000), http.StatusForbidden) }, "answers 403: xxx"},
+		"a long refusal": {func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, strings.Repeat("x", 10_000), http.StatusForbidden)
+		}, "answers 403: xxx"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -60,7 +60,7 @@ func digTunnel(ctx context.Context, on target, f operatorFlags) (*tunnel, error)
 	if err != nil {
 		return nil, err
 	}
-	var dialer streamhttp.Dialer = spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, at)
+	dialer := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, at)
 	overWebsocket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(at, on.config)
 	if err != nil {
 		return nil, err

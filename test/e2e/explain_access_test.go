@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -31,9 +32,7 @@ func TestOnlyWhoMayGetAResourceLearnsWhatTriggeredIt(t *testing.T) {
 	group := cr.GroupVersionKind().Group
 	get := func(name string, extra map[string]any) *harness.Tenant {
 		rule := map[string]any{"apiGroups": []any{group}, "resources": []any{"things"}, "verbs": []any{"get"}}
-		for k, v := range extra {
-			rule[k] = v
-		}
+		maps.Copy(rule, extra)
 		return s.Tenant(name, s.Namespace, rule)
 	}
 	reader, named := get("reader", nil), get("named", map[string]any{"resourceNames": []any{"one"}})

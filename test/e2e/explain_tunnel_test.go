@@ -43,11 +43,11 @@ func startKubelet(t *testing.T) int {
 			case <-conn.CloseChan():
 				return
 			case s := <-streams:
-				if s.Headers().Get("streamType") == "error" {
+				if s.Headers().Get("Streamtype") == "error" {
 					_ = s.Close()
 					continue
 				}
-				go lead(s, s.Headers().Get("port"))
+				go lead(s, s.Headers().Get("Port"))
 			}
 		}
 	}))

@@ -113,7 +113,7 @@ func whoChanged(p diff.ChangedPath, writers []writer, object map[string]any) his
 		}
 	}
 	_, there := lookup(object, p)
-	if len(writers) > 0 && writers[0].wrote && (len(writers) == 1 || !writers[1].wrote) && !(tracked && there) {
+	if len(writers) > 0 && writers[0].wrote && (len(writers) == 1 || !writers[1].wrote) && (!tracked || !there) {
 		return changeOf(writers[0].ManagedFieldsEntry)
 	}
 	return history.Change{}

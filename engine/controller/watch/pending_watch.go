@@ -67,6 +67,7 @@ func (w *pendingWatch) source(h handler.EventHandler, p ...predicate.Predicate) 
 
 // A Noter is a queue that notes why a request is added.
 type Noter interface {
+	// AddBecause adds a request, and notes what has triggered it.
 	AddBecause(t history.Trigger, req ctrl.Request)
 }
 
