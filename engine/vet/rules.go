@@ -17,6 +17,8 @@ type rule struct {
 // faultRules find what is wrong with a package, whatever the custom resource.
 var faultRules = []rule{
 	{"references", "names of components, objects, outputs, inputs and fields that do not exist", "a-reference-to-a-component-object-or-output-that-does-not-exist", references},
+	{"imports", "names that an imported package does not have", "a-name-that-an-imported-package-does-not-have", imports},
+	{"self_references", "values that are made of themselves", "a-value-that-is-made-of-itself", selfReferences},
 	{"edges", "dependsOn a component that does not exist, or on the component itself", "an-edge-to-a-component-that-does-not-exist", edges},
 	{"hook_edges", "dependsOn in a hook", "a-hook-that-depends-on-something", hookEdges},
 	{"cycles", "components that wait for each other", "a-cycle-of-edges", cycles},
