@@ -38,6 +38,7 @@ var warningRules = []rule{
 	{"copies", "content of Secrets that is copied to where more people may read it", "a-secret-that-is-copied-is-warned-of", copies},
 	{"growth", "work whose amount a user decides", "what-grows-without-a-limit-is-warned-of", growth},
 	{"booleans", "names of fields that YAML reads as booleans", "a-field-that-yaml-reads-as-a-boolean-is-warned-of", booleans},
+	{"versions", "versions of Kubernetes' kinds that are served no more", "a-version-that-is-served-no-more-is-warned-of", versions},
 	{"unfollowed", "values with too many references for the rule untrusted", "names-that-lead-too-far", unfollowed},
 }
 
