@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"operetta.dev/engine/explain"
 	"operetta.dev/engine/history"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/internal/child"
 )
 
 // triggeredBody is a package whose resources have a Deployment and an input, and a timer.
@@ -158,4 +160,32 @@ func (s *env) askAs(kubeconfig, address string) (code int, body string) {
 func cleanup(t *testing.T) context.Context {
 	t.Helper()
 	return context.WithoutCancel(t.Context())
+}
+
+func TestExplainDrawsTriggersAgainAsTheyCome(t *testing.T) {
+	t.Parallel()
+	s := newEnv(t)
+	p := newTestPackage(t, "watched", heldBody)
+	address := s.StartOperator(p.Dir, "--metrics-secure").Address(harness.MetricsServer)
+	cr := s.Create(p.Thing(s.Env, "one", map[string]any{"text": "a"}))
+	s.ExpectResourceReady(cr)
+	resource := "things." + cr.GroupVersionKind().Group + "/one"
+	cmd := exec.Command(harness.Suite.Operetta, "explain", resource, "--watch", "--operator-address", address, "--kubeconfig", s.Kubeconfig, "--namespace", s.Namespace)
+	watching, err := child.Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(watching.Kill)
+	expect := func(part string) {
+		t.Helper()
+		harness.Eventually(t, "a picture with "+part, func() error {
+			if text := watching.Log.From(0); !strings.Contains(text, part) {
+				return fmt.Errorf("there is none:\n%s", text)
+			}
+			return nil
+		})
+	}
+	expect("the resource: created by ")
+	s.Kubectl("patch", resource, "--type=merge", "--patch", `{"spec":{"text":"b"}}`, "--field-manager=kubectl-edit")
+	expect("the resource: spec.text by kubectl-edit")
 }
