@@ -140,4 +140,8 @@ func TestTheLeaderIsAskedThroughTheAPIServer(t *testing.T) {
 	}
 	text, _ = s.operettaAs(s.Kubeconfig, "explain", resource, "--operator-namespace", s.Namespace, "--operator-lease", "another")
 	s.expectParts(text, "not known: the operator in namespace "+s.Namespace, `"another" not found`)
+
+	standby := s.StartOperator(p.Dir, "--metrics-secure", "--leader-elect", "--leader-elect-namespace", s.Namespace).Address(harness.MetricsServer)
+	text, _ = s.operettaAs(s.Kubeconfig, "explain", resource, "--operator-address", standby)
+	s.expectParts(text, "ConfigMap/one  ready", "not known: the operator at "+standby+" answers 503: this process stands by")
 }
