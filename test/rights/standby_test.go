@@ -3,6 +3,7 @@ package rights
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -11,10 +12,13 @@ import (
 	"operetta.dev/test/harness"
 )
 
+// leadsWithin is how long after the death of a leader another process leads: the duration of a Lease and 2 seconds.
+const leadsWithin = 17 * time.Second
+
 // standsByFor is how long a process that stands by is watched.
 const standsByFor = 8 * time.Second
 
-func TestAProcessThatStandsByWritesNothingUntilItLeads(t *testing.T) {
+func TestW44W45W46AProcessThatStandsByWritesNothingUntilItLeads(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
 	p := harness.NewTestPackage(t, "standing", limitedBody)
@@ -41,6 +45,13 @@ func TestAProcessThatStandsByWritesNothingUntilItLeads(t *testing.T) {
 	}
 
 	first.Kill()
+	took := harness.Within(t, leadsWithin, "the other process to lead", func() error {
+		if !strings.Contains(second.Log.From(0), "Successfully acquired lease") {
+			return harness.ErrNotYet
+		}
+		return nil
+	})
+	t.Logf("the other process leads %s after the first was killed", took.Round(time.Millisecond))
 	s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
 	s.ExpectData("settings-shop", "text", "b")
 	definitions := s.OperatorRequests(from).Writes().Filter(func(e controlplane.AuditEvent) bool { return e.Resource == "customresourcedefinitions" })
@@ -59,9 +70,9 @@ func standBy(t *testing.T, s *harness.Env) {
 	}
 }
 
-// TestALeaderThatWasStoppedForLongerThanItsLeaseWritesNothingMore stops a leader while it creates many objects, so that it
+// TestW46ALeaderThatWasStoppedForLongerThanItsLeaseWritesNothingMore stops a leader while it creates many objects, so that it
 // continues in the middle of that when another process leads.
-func TestALeaderThatWasStoppedForLongerThanItsLeaseWritesNothingMore(t *testing.T) {
+func TestW46ALeaderThatWasStoppedForLongerThanItsLeaseWritesNothingMore(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
 	p := harness.NewTestPackage(t, "stopped", limitedBody)
