@@ -72,6 +72,12 @@ const (
 	// adds up to 1.2 times as much again, so that it takes over within two seconds of a
 	// leader that ends in order.
 	leaseRetry = 800 * time.Millisecond
+	// renewDeadline is how long a leader tries to renew its Lease until it ends, and writes nothing any
+	// more. It is that of controller-runtime.
+	renewDeadline = 10 * time.Second
+	// leaseDuration is after how long without a renewal another process leads at the earliest. It is that of
+	// controller-runtime.
+	leaseDuration = 15 * time.Second
 )
 
 // The end of the process, and its metrics.
@@ -84,6 +90,10 @@ const (
 	lastScrape = 5 * time.Second
 	// overlaysAgain is when to look again whether there can be Overlays, while the definition of that kind is not installed.
 	overlaysAgain = time.Minute
+	// answerKept is how long it counts that somebody may see the last reconciles of a resource.
+	answerKept = 10 * time.Second
+	// trustKept is how long the certificates are used by which those of users are verified, until they are read again.
+	trustKept = time.Minute
 	// refusalInterval is how often the log says why a scraper was refused: everybody who reaches the port can be.
 	refusalInterval = time.Minute
 )

@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"program"},
 	{"graph", "fieldpath"},
 	{"template"},
-	{"source", "registry", "redact", "fault", "object", "certificates"},
+	{"source", "registry", "redact", "fault", "object", "certificates", "history"},
 	{"signature"},
 }
 
