@@ -148,11 +148,11 @@ func TestProgramsOfTheAssetsFolderAreUsed(t *testing.T) {
 			t.Errorf("%s is not from the cache", path)
 		}
 	}
-	rest := kubernetesUnit()
+	rest := programsUnit()
 	if err := os.Remove(filepath.Join(assets, "kube-scheduler")); err != nil {
 		t.Fatal(err)
 	}
-	if rest = rest.withoutExisting(assets, map[string]string{}); len(rest.targets) != 1 || rest.targets[0].program != "kube-scheduler" {
+	if rest = rest.withoutExisting(assets, map[string]string{}); len(rest.targets) != 2 || rest.targets[0].program != "kube-scheduler" || rest.targets[1].program != kwokProgram {
 		t.Errorf("what is left to build: %v", rest.targets)
 	}
 }
@@ -210,15 +210,40 @@ func TestPortsOfTwoAreApart(t *testing.T) {
 func TestProgressIsALineNowAndThen(t *testing.T) {
 	var out bytes.Buffer
 	p := newProgress(&out)
-	stop := p.watch(helloUnit(hello), t.TempDir())
+	stop := p.watch(helloUnit(hello), t.TempDir(), 3)
 	if _, err := p.Write([]byte("one\ntwo\n")); err != nil {
 		t.Fatal(err)
 	}
 	stop()
 	want := "controlplane: building a greeter: greet\n" +
-		"controlplane: greeter: 0 of 1 programs, 2 packages compiled, 0s\n"
+		"controlplane: 2 of 3 packages compiled, 0 of 1 programs, 0s\n"
 	if out.String() != want {
 		t.Errorf("progress:\n%s\nnot:\n%s", &out, want)
+	}
+}
+
+func TestProgressSaysAboutHowLongItStillTakes(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		took            time.Duration
+		compiled, stale int
+		packages, want  string
+		reason          string
+	}{
+		"nothing done":    {time.Minute, 0, 1000, "0 of 1000 packages compiled", "", "nobody knows how fast it will be"},
+		"almost nothing":  {time.Minute, 49, 1000, "49 of 1000 packages compiled", "", "the first packages are small"},
+		"a quarter":       {time.Minute, 250, 1000, "250 of 1000 packages compiled", "25 %, about 3 min left", "three more quarters"},
+		"a part of one":   {time.Minute, 240, 1000, "240 of 1000 packages compiled", "24 %, about 4 min left", "it is better to be early"},
+		"almost done":     {time.Minute, 990, 1000, "990 of 1000 packages compiled", "99 %, about 1 min left", "the programs are linked after that"},
+		"more than there": {time.Minute, 1001, 1000, "1000 of 1000 packages compiled", "99 %, about 1 min left", "the count was not exact"},
+		"unknown":         {time.Minute, 7, 0, "7 packages compiled", "", "of how many is not known"},
+	} {
+		if got := remaining(c.took, c.compiled, c.stale); got != c.want {
+			t.Errorf("%s: it says %q, want %q: %s", what, got, c.want, c.reason)
+		}
+		if got := packages(c.compiled, c.stale); got != c.packages {
+			t.Errorf("%s: it says %q, want %q", what, got, c.packages)
+		}
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 type progress struct {
 	out  io.Writer
 	live bool
+	// niceness is that of what is built.
+	niceness int
 
 	mu       sync.Mutex
 	packages int
@@ -45,8 +47,9 @@ func (p *progress) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// watch reports on a unit until the returned function is called.
-func (p *progress) watch(u unit, programs string) (stop func()) {
+// watch reports on a unit until the returned function is called. Stale is how many packages have to be compiled, or
+// 0 if that is not known.
+func (p *progress) watch(u unit, programs string, stale int) (stop func()) {
 	p.mu.Lock()
 	p.packages = 0
 	p.mu.Unlock()
@@ -63,9 +66,9 @@ func (p *progress) watch(u unit, programs string) (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				p.report(u, programs, start, false)
+				p.report(u, programs, stale, start, false)
 			case <-quit:
-				p.report(u, programs, start, true)
+				p.report(u, programs, stale, start, true)
 				return
 			}
 		}
@@ -73,14 +76,17 @@ func (p *progress) watch(u unit, programs string) (stop func()) {
 	return func() { close(quit); <-done }
 }
 
-func (p *progress) report(u unit, programs string, start time.Time, last bool) {
+func (p *progress) report(u unit, programs string, stale int, start time.Time, last bool) {
 	// Programs appear under the Go tool's names, so they are counted, not looked up.
 	linked, _ := filepath.Glob(filepath.Join(programs, "*"))
 	p.mu.Lock()
-	packages := p.packages
+	compiled := p.packages
 	p.mu.Unlock()
-	line := fmt.Sprintf("controlplane: %s: %d of %d programs, %d packages compiled, %s",
-		u.name, len(linked), len(u.targets), packages, time.Since(start).Round(time.Second))
+	took := time.Since(start)
+	line := fmt.Sprintf("controlplane: %s, %d of %d programs, %s", packages(compiled, stale), len(linked), len(u.targets), took.Round(time.Second))
+	if rest := remaining(took, compiled, stale); rest != "" && !last {
+		line = fmt.Sprintf("controlplane: %s: %s", rest, strings.TrimPrefix(line, "controlplane: "))
+	}
 	switch {
 	case p.live && last:
 		fmt.Fprintf(p.out, "\r\x1b[K%s\n", line)
@@ -89,6 +95,26 @@ func (p *progress) report(u unit, programs string, start time.Time, last bool) {
 	default:
 		fmt.Fprintln(p.out, line)
 	}
+}
+
+// packages says how many packages were compiled, and of how many, if that is known.
+func packages(compiled, stale int) string {
+	if stale == 0 {
+		return fmt.Sprintf("%d packages compiled", compiled)
+	}
+	return fmt.Sprintf("%d of %d packages compiled", min(compiled, stale), stale)
+}
+
+// remaining says how much is done, and about how long the rest takes if it goes on as it did; nothing as long as too
+// little is done to tell. Linking comes last and is no package, so there is always something left.
+func remaining(took time.Duration, compiled, stale int) string {
+	const enough = 20 // one of so many packages
+	if compiled == 0 || compiled < stale/enough || stale == 0 {
+		return ""
+	}
+	done := min(float64(compiled)/float64(stale), 0.99)
+	left := time.Duration(float64(took) * (1/done - 1))
+	return fmt.Sprintf("%d %%, about %d min left", int(100*done), max(1, int((left+time.Minute-1)/time.Minute)))
 }
 
 func programNames(u unit) []string {

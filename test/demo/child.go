@@ -60,14 +60,14 @@ func (c *child) died() error {
 	return fmt.Errorf("%s ended by itself: %w", filepath.Base(c.cmd.Path), c.err)
 }
 
-// runTool runs a program to its end, and gives what it printed, with its complaints
-// as the error.
+// runTool runs a program to its end, and gives what it printed, also if it failed, with its
+// complaints as the error.
 func runTool(ctx context.Context, name string, args ...string) ([]byte, error) {
 	var out, complaint bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%s: %w: %s", filepath.Base(name), err, bytes.TrimSpace(complaint.Bytes()))
+		return out.Bytes(), fmt.Errorf("%s: %w: %s", filepath.Base(name), err, bytes.TrimSpace(complaint.Bytes()))
 	}
 	return out.Bytes(), nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -83,63 +82,6 @@ func (d *demo) steps(ctx context.Context) error {
 	}
 	d.screen.Print(d.advice()...)
 	return d.runUntilInterrupted(ctx)
-}
-
-// prepare builds operetta and starts the control plane at the same time: when both
-// are built already, each waits more than it computes. The first that fails ends both.
-func (d *demo) prepare(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	started := make(chan struct{})
-	go func() {
-		defer close(started)
-		if err := d.startControlPlane(ctx); err != nil {
-			cancel(err)
-		}
-	}()
-	st := d.screen.Start("build operetta")
-	err := binary.Build(ctx, st)
-	st.End(err, binary.Path)
-	if err != nil {
-		cancel(err)
-	}
-	<-started
-	return context.Cause(ctx)
-}
-
-// startControlPlane builds and starts a control plane, or looks at the cluster that is
-// given.
-func (d *demo) startControlPlane(ctx context.Context) (err error) {
-	name := "start the control plane"
-	if d.kubeconfig != "" {
-		name = "use the cluster of " + d.kubeconfig
-		if err := os.Setenv(controlplane.KubeconfigEnv, d.kubeconfig); err != nil {
-			return err
-		}
-	} else if err := d.buildControlPlane(ctx); err != nil {
-		return err
-	}
-	st := d.screen.Start(name)
-	d.plane, err = controlplane.FromEnv(ctx, controlplane.Options{Progress: detailsOf(st)})
-	if err != nil {
-		st.End(err, "")
-		return err
-	}
-	st.End(nil, d.plane.Kubeconfig())
-	return nil
-}
-
-// buildControlPlane is a step of its own because it takes minutes the first time.
-func (d *demo) buildControlPlane(ctx context.Context) error {
-	st := d.screen.Start("build the control plane")
-	_, err := controlplane.Build(ctx, detailsOf(st))
-	st.End(err, "")
-	return err
-}
-
-// detailsOf returns a writer that shows the progress of a build as the details of a step.
-func detailsOf(st *screen.Step) *screen.Lines {
-	return &screen.Lines{Say: func(line string) { st.Detail(strings.TrimPrefix(line, "controlplane: ")) }}
 }
 
 // startOperator starts the operators and waits until the API server knows the kind of
