@@ -49,8 +49,10 @@ const (
 
 // unit is what one invocation of the Go tool builds: some programs of one module.
 type unit struct {
-	name    string
-	about   string
+	name  string
+	about string
+	// hint says what building it is like.
+	hint    string
 	source  fs.FS
 	files   map[string]string // path in the build folder: path in source
 	targets []target
@@ -78,7 +80,8 @@ func programsUnit() unit {
 	}
 	return unit{
 		name:   "programs",
-		about:  "kubernetes " + kubernetes + ", its etcd, and kwok (minutes, the first time)",
+		about:  "kubernetes " + kubernetes + ", its etcd, and kwok",
+		hint:   " (minutes, the first time)",
 		source: modules,
 		files:  map[string]string{"go.mod": modFile, "go.sum": sumFile},
 		targets: []target{
@@ -248,10 +251,10 @@ func (u unit) write(dir string) error {
 func (u unit) compile(ctx context.Context, source, programs string, p *progress) error {
 	args := append([]string{"build", "-v"}, buildFlags...)
 	args = append(args, "-ldflags", u.ldflags, "-o", programs+string(filepath.Separator))
-	stop := p.watch(u, programs, u.stale(ctx, source))
+	cmd := goTool(source, append(args, u.packages()...)...)
+	stop := p.watch(u, programs, gotool.Stale(ctx, cmd, buildFlags, u.packages()))
 	defer stop()
 	var tail tail
-	cmd := goTool(source, append(args, u.packages()...)...)
 	cmd.Stdout, cmd.Stderr = io.Discard, io.MultiWriter(&tail, p)
 	if err := gotool.Run(ctx, cmd, p.niceness); ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -273,18 +276,6 @@ func (u unit) packages() []string {
 		out = append(out, t.pkg)
 	}
 	return out
-}
-
-// stale returns how many packages have to be compiled, or 0 if that is not known: the build says why.
-func (u unit) stale(ctx context.Context, source string) int {
-	args := append([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, buildFlags...)
-	var out bytes.Buffer
-	cmd := goTool(source, append(args, u.packages()...)...)
-	cmd.Stdout = &out
-	if err := gotool.Run(ctx, cmd, 0); err != nil {
-		return 0
-	}
-	return len(bytes.Fields(out.Bytes()))
 }
 
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)

@@ -222,31 +222,6 @@ func TestProgressIsALineNowAndThen(t *testing.T) {
 	}
 }
 
-func TestProgressSaysAboutHowLongItStillTakes(t *testing.T) {
-	t.Parallel()
-	for what, c := range map[string]struct {
-		took            time.Duration
-		compiled, stale int
-		packages, want  string
-		reason          string
-	}{
-		"nothing done":    {time.Minute, 0, 1000, "0 of 1000 packages compiled", "", "nobody knows how fast it will be"},
-		"almost nothing":  {time.Minute, 49, 1000, "49 of 1000 packages compiled", "", "the first packages are small"},
-		"a quarter":       {time.Minute, 250, 1000, "250 of 1000 packages compiled", "25 %, about 3 min left", "three more quarters"},
-		"a part of one":   {time.Minute, 240, 1000, "240 of 1000 packages compiled", "24 %, about 4 min left", "it is better to be early"},
-		"almost done":     {time.Minute, 990, 1000, "990 of 1000 packages compiled", "99 %, about 1 min left", "the programs are linked after that"},
-		"more than there": {time.Minute, 1001, 1000, "1000 of 1000 packages compiled", "99 %, about 1 min left", "the count was not exact"},
-		"unknown":         {time.Minute, 7, 0, "7 packages compiled", "", "of how many is not known"},
-	} {
-		if got := remaining(c.took, c.compiled, c.stale); got != c.want {
-			t.Errorf("%s: it says %q, want %q: %s", what, got, c.want, c.reason)
-		}
-		if got := packages(c.compiled, c.stale); got != c.packages {
-			t.Errorf("%s: it says %q, want %q", what, got, c.packages)
-		}
-	}
-}
-
 func TestPollGivesUpWithWhatItLastSaw(t *testing.T) {
 	last := errors.New("two of three")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)

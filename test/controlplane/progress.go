@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"operetta.dev/test/internal/gotool"
 )
 
 // progress reports how a long build goes: on a terminal with a line that is updated, otherwise with a
@@ -53,7 +55,7 @@ func (p *progress) watch(u unit, programs string, stale int) (stop func()) {
 	p.mu.Lock()
 	p.packages = 0
 	p.mu.Unlock()
-	p.printf("building %s: %s", u.about, strings.Join(programNames(u), ", "))
+	p.printf("building %s%s: %s", u.about, u.hint, strings.Join(programNames(u), ", "))
 	start, quit, done := time.Now(), make(chan struct{}), make(chan struct{})
 	every := 5 * time.Second
 	if p.live {
@@ -83,10 +85,11 @@ func (p *progress) report(u unit, programs string, stale int, start time.Time, l
 	compiled := p.packages
 	p.mu.Unlock()
 	took := time.Since(start)
-	line := fmt.Sprintf("controlplane: %s, %d of %d programs, %s", packages(compiled, stale), len(linked), len(u.targets), took.Round(time.Second))
-	if rest := remaining(took, compiled, stale); rest != "" && !last {
-		line = fmt.Sprintf("controlplane: %s: %s", rest, strings.TrimPrefix(line, "controlplane: "))
+	done := gotool.Done(took, compiled, stale)
+	if last {
+		done = gotool.Count(compiled, stale)
 	}
+	line := fmt.Sprintf("controlplane: %s, %d of %d programs, %s", done, len(linked), len(u.targets), took.Round(time.Second))
 	switch {
 	case p.live && last:
 		fmt.Fprintf(p.out, "\r\x1b[K%s\n", line)
@@ -95,26 +98,6 @@ func (p *progress) report(u unit, programs string, stale int, start time.Time, l
 	default:
 		fmt.Fprintln(p.out, line)
 	}
-}
-
-// packages says how many packages were compiled, and of how many, if that is known.
-func packages(compiled, stale int) string {
-	if stale == 0 {
-		return fmt.Sprintf("%d packages compiled", compiled)
-	}
-	return fmt.Sprintf("%d of %d packages compiled", min(compiled, stale), stale)
-}
-
-// remaining says how much is done, and about how long the rest takes if it goes on as it did; nothing as long as too
-// little is done to tell. Linking comes last and is no package, so there is always something left.
-func remaining(took time.Duration, compiled, stale int) string {
-	const enough = 20 // one of so many packages
-	if compiled == 0 || compiled < stale/enough || stale == 0 {
-		return ""
-	}
-	done := min(float64(compiled)/float64(stale), 0.99)
-	left := time.Duration(float64(took) * (1/done - 1))
-	return fmt.Sprintf("%d %%, about %d min left", int(100*done), max(1, int((left+time.Minute-1)/time.Minute)))
 }
 
 func programNames(u unit) []string {

@@ -19,6 +19,9 @@ func TestDemoEndsWellWhenTheSampleIsReady(t *testing.T) {
 			t.Errorf("it did not say %q", want)
 		}
 	}
+	if strings.Contains(s.String(), "review") {
+		t.Error("it played a preview, although the control plane is built")
+	}
 	s.expectNothingLeft()
 }
 

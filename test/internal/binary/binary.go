@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"operetta.dev/test/internal/gotool"
 	"operetta.dev/test/internal/screen"
@@ -109,7 +110,12 @@ func Build(ctx context.Context, st *screen.Step) error {
 	if _, err := os.Stat(filepath.Join("cmd", "operetta")); err != nil {
 		return errors.New("there is no cmd/operetta here: run it from the root of the repository")
 	}
-	packages := 0
+	cmd := Command()
+	stale := 0
+	if _, err := os.Stat(Path); err != nil { // only the first time takes long enough to be counted
+		stale = gotool.Stale(ctx, cmd, Flags, []string{"./cmd/operetta"})
+	}
+	begin, packages := time.Now(), 0
 	var complaint []string
 	out := &screen.Lines{Say: func(line string) {
 		if !packagePath.MatchString(line) {
@@ -117,9 +123,8 @@ func Build(ctx context.Context, st *screen.Step) error {
 			return
 		}
 		packages++
-		st.Detail(fmt.Sprintf("%d packages compiled", packages))
+		st.Detail(gotool.Done(time.Since(begin), packages, stale))
 	}}
-	cmd := Command()
 	cmd.Stdout, cmd.Stderr = out, out
 	err := gotool.Run(ctx, cmd, 0)
 	out.Flush()

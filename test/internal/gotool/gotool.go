@@ -8,6 +8,7 @@ import (
 	"context"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -20,7 +21,8 @@ const killDelay = 10 * time.Second
 const pipeDelay = time.Second
 
 // Run runs a go command until it ends, or until the context does. Then it ends everything that the command has
-// started, and returns the cause of that. A niceness above 0 makes it yield the processors to others.
+// started, and returns the cause of that. A niceness above 0 makes it yield the processors to others,
+// as nice -n does.
 func Run(ctx context.Context, cmd *exec.Cmd, niceness int) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -31,12 +33,9 @@ func Run(ctx context.Context, cmd *exec.Cmd, niceness int) error {
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr = attributes()
 	cmd.WaitDelay = pipeDelay
+	yield(cmd, niceness)
 	if err := cmd.Start(); err != nil {
 		return err
-	}
-	if niceness > 0 {
-		// What the command starts inherits it. It is no more than a courtesy, so a refusal changes nothing.
-		_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, niceness)
 	}
 	ended, quiet := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -50,6 +49,17 @@ func Run(ctx context.Context, cmd *exec.Cmd, niceness int) error {
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// yield makes a command, and what it starts, yield the processors to others. It is a courtesy: where there is no nice,
+// the command runs without.
+func yield(cmd *exec.Cmd, niceness int) {
+	nice, err := exec.LookPath("nice")
+	if niceness == 0 || err != nil || cmd.Err != nil {
+		return
+	}
+	cmd.Args = append([]string{"nice", "-n", strconv.Itoa(niceness), cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = nice
 }
 
 // endGroup interrupts a process group when the context ends, and kills what is left of it once the command has
