@@ -215,6 +215,9 @@ type entry struct {
 	ClusterScoped bool `json:"clusterScoped"`
 }
 
+// subject names the resource.
+func (r resource) subject() string { return r.Kind + "/" + r.Metadata.Name }
+
 // ready reports whether the resource is Ready for its current generation.
 func (r resource) ready() bool {
 	return r.Status.Phase == "Ready" && r.Status.ObservedGeneration == r.Metadata.Generation
