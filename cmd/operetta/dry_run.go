@@ -48,11 +48,13 @@ written. It covers the custom resources of -f as if they were applied, or else t
 cluster. Use it to see what a changed package would do.
 
 Both print the changes of each object field by field. Values of Secrets are never shown, only
-that they differ. With -o json, each step is a line of JSON on standard output: the resource with
-its status after the step, the objects that changed, and those that were simulated to be ready. Both exit with 1 if a component fails, the cluster refuses it, or it needs
-manual action. Without a cluster, they also exit with 1 if a resource does not become ready or
-is not deleted. A dry run on the server shows one reconcile, so waiting for what was just
-written is no failure.`
+that they differ. With -o json, each step is a line of JSON on standard output, and nothing else
+is: the resource with its status after the step, the objects that changed, and those that were
+simulated to become ready.
+
+Both exit with 1 if a component fails, the cluster refuses it, or it needs manual action. Without a
+cluster, they also exit with 1 if a resource does not become ready or is not deleted. A dry run on
+the server shows one reconcile, so waiting for what was just written is no failure.`
 
 // addFlags adds the flags.
 func (d *dryRun) addFlags(cmd *cobra.Command) {
