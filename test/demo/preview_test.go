@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"os"
@@ -127,7 +126,7 @@ func TestAPreviewThatCannotPlayEndsNothing(t *testing.T) {
 	cancel()
 	before := shown()
 	d.preview(interrupted, make(chan struct{}))
-	if got := strings.TrimPrefix(shown(), before); strings.Contains(got, "failed") || !bytes.Contains([]byte(got), []byte("preview")) {
+	if got := strings.TrimPrefix(shown(), before); strings.Contains(got, "failed") || !strings.Contains(got, "preview") {
 		t.Errorf("a preview that is interrupted says:\n%s", got)
 	}
 }

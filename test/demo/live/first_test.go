@@ -45,14 +45,14 @@ func onAFirstTime(t *testing.T, end string) *firstTime {
 	t.Helper()
 	dir := t.TempDir()
 	m := &firstTime{t: t, cache: filepath.Join(dir, "cache"), log: filepath.Join(dir, "log"), gate: filepath.Join(dir, "gate"), path: filepath.Join(dir, "bin")}
-	real, err := exec.LookPath("go")
+	genuine, err := exec.LookPath("go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(m.path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	script := fmt.Sprintf(fakeGo, m.log, real, m.gate, end)
+	script := fmt.Sprintf(fakeGo, m.log, genuine, m.gate, end)
 	if err := os.WriteFile(filepath.Join(m.path, "go"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -149,8 +149,8 @@ func TestTheFirstTimeAPreviewPlaysWhileTheControlPlaneIsBuilt(t *testing.T) {
 	if strings.Contains(said, "\x1b") || strings.Count(said, "Preview, step ") != 1 {
 		t.Error("what is no terminal gets escape codes, or a picture that moves")
 	}
-	_, real, _ := strings.Cut(said, "✓ build the control plane")
-	if strings.Contains(real, "simulated") || strings.Contains(real, "Preview") {
+	_, onCluster, _ := strings.Cut(said, "✓ build the control plane")
+	if strings.Contains(onCluster, "simulated") || strings.Contains(onCluster, "Preview") {
 		t.Error("something of the preview is shown of the cluster")
 	}
 	s.expectNothingLeft()

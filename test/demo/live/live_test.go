@@ -87,7 +87,10 @@ func (s *show) String() string {
 }
 
 // begin starts a demo.
-func begin(t *testing.T, args ...string) *show { return beginWith(t, nil, args...) }
+func begin(t *testing.T, args ...string) *show {
+	t.Helper()
+	return beginWith(t, nil, args...)
+}
 
 // beginWith starts a demo with more in its environment.
 func beginWith(t *testing.T, environment []string, args ...string) *show {

@@ -21,7 +21,7 @@ import (
 // The variables with the credentials.
 const (
 	userEnv     = "REGISTRY_USER"
-	passwordEnv = "REGISTRY_PASSWORD" //nolint:gosec // the name of a variable
+	passwordEnv = "REGISTRY_PASSWORD"
 )
 
 // headerTimeout is how long a client may take to send what it asks for.
