@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -30,14 +31,14 @@ const headerTimeout = 10 * time.Second
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
+	if err := run(ctx, os.Stdout, os.Getenv(userEnv), os.Getenv(passwordEnv)); err != nil {
 		fmt.Fprintln(os.Stderr, "registry:", err)
 		os.Exit(1) //nolint:gocritic // the process ends, and so does what is deferred
 	}
 }
 
-func run(ctx context.Context) error {
-	user, password := os.Getenv(userEnv), os.Getenv(passwordEnv)
+// run serves until the context ends.
+func run(ctx context.Context, out io.Writer, user, password string) error {
 	if user == "" || password == "" {
 		return fmt.Errorf("set %s and %s: it serves nobody without credentials", userEnv, passwordEnv)
 	}
@@ -48,7 +49,7 @@ func run(ctx context.Context) error {
 	}
 	server := &http.Server{Handler: memory.Handler(ocimem.New(), user, password), ReadHeaderTimeout: headerTimeout}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
-	fmt.Println(listener.Addr())
+	fmt.Fprintln(out, listener.Addr())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
