@@ -20,6 +20,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/evaluate"
+	"operetta.dev/engine/history"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/worker"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -98,6 +99,7 @@ type Manager struct {
 	packageMissing *packageMissingTeardown
 	running        *runningReconciles
 	refused        *refusedRequests
+	history        *history.Log
 	// certificates are those of the webhooks, if this process makes them.
 	certificates *webhookCertificates
 
@@ -117,11 +119,11 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	m := &Manager{manager: mgr, options: options, running: newRunningReconciles(options.ReconcileLimit), refused: refused, controllers: map[schema.GroupKind]*packageController{}, pins: map[schema.GroupKind]*pinnedVersions{}}
+	m := &Manager{manager: mgr, options: options, running: newRunningReconciles(options.ReconcileLimit), refused: refused, history: history.New(history.DefaultLimits, time.Now, watch.History()), controllers: map[schema.GroupKind]*packageController{}, pins: map[schema.GroupKind]*pinnedVersions{}}
 	if err := addProbes(mgr, options, m.running); err != nil {
 		return nil, err
 	}
-	if err := serveMetrics(mgr, options); err != nil {
+	if err := m.serveMetrics(); err != nil {
 		return nil, err
 	}
 	if m.caches, err = watch.NewCaches(mgr, options.CustomResourceNamespace, options.Log); err != nil {

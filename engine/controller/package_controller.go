@@ -16,6 +16,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/evaluate"
+	"operetta.dev/engine/history"
 	"operetta.dev/engine/packages"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
@@ -32,6 +33,7 @@ import (
 type packageController struct {
 	name     string
 	limits   *eventRateLimits
+	history  *history.Of
 	enqueuer enqueuer
 	fair     *fairQueue
 	// program is the version of the package that the next reconcile uses.
@@ -42,10 +44,14 @@ type packageController struct {
 	pins       atomic.Pointer[pinnedVersions]
 	reconciler *reconcile.Reconciler
 	objects    *watch.Cluster
-	capsules   *capsule.Recorder
+	// patches is what reads Patches for the reconciler.
+	patches  cluster.Cluster
+	capsules *capsule.Recorder
 	// fault is what is wrong with the present files of the package while an earlier version of it is
 	// loaded, or "".
 	fault atomic.Value
+	// added says that everything above is there, for those who do not wait for that.
+	added atomic.Bool
 	// parts are what the manager runs for the controller.
 	parts []*stoppable
 }
@@ -66,7 +72,10 @@ func (c *packageController) packageFault() string {
 // reconcile reconciles a resource once. A write may unblock another component: the watch event of the
 // written object reconciles the resource again.
 func (c *packageController) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	ctx = withWaiter(ctx, waiter{waiterKey{c.name, ctrl.Request{NamespacedName: key}}, func() { c.enqueuer.enqueueBehind(key) }})
+	ctx = withWaiter(ctx, waiter{waiterKey{c.name, ctrl.Request{NamespacedName: key}}, func() {
+		c.history.Note(key, history.Event{Trigger: history.Trigger{Cause: history.Permitted}})
+		c.enqueuer.enqueueBehind(key)
+	}})
 	chosen, err := c.choose(ctx, key)
 	switch {
 	case err != nil:
@@ -87,15 +96,16 @@ func (c *packageController) reconcile(ctx context.Context, key types.NamespacedN
 
 // enqueueReaders enqueues resources that read an object, as soon as the limits of events allow it. For
 // the zero value it enqueues them at once.
-func (c *packageController) enqueueReaders(of cluster.Ref, keys ...types.NamespacedName) {
+func (c *packageController) enqueueReaders(e watch.InputEvent, keys ...types.NamespacedName) {
 	delays := make([]time.Duration, len(keys))
-	if of != (cluster.Ref{}) {
-		delays = c.limits.delays(of, keys)
+	if e != (watch.InputEvent{}) {
+		delays = c.limits.delays(e.Of, keys)
 	}
 	for i, key := range keys {
-		if of != (cluster.Ref{}) {
+		if e != (watch.InputEvent{}) {
 			c.fair.forgetSpeed(ctrl.Request{NamespacedName: key})
 		}
+		c.history.Note(key, inputEvent(e))
 		c.enqueuer.enqueueAfter(key, delays[i])
 	}
 }
@@ -108,7 +118,8 @@ func (m *Manager) Serve(p *program.Program) error { return m.ServeOutdated(p, ""
 // says that, and what is wrong with the present one. Some are reconciled with the version of a canary, if it is not nil.
 func (m *Manager) ServeOutdated(p *program.Program, fault string, canary *packages.Canary) error {
 	kind := p.GroupVersionKind().GroupKind()
-	c := &packageController{name: p.Name(), capsules: m.options.Capsules, limits: newEventRateLimits(m.options.Log), fair: newFairQueue(m.workers(), m.suspect)}
+	c := &packageController{name: p.Name(), capsules: m.options.Capsules, limits: newEventRateLimits(m.options.Log), fair: newFairQueue(m.workers(), m.suspect), history: m.history.Of(kind)}
+	c.fair.history = c.history
 	c.use(m.takePrepared(p), fault)
 	c.canary.Store(m.canaryVersion(c, canary))
 	c.pins.Store(m.pinsOf(kind))
@@ -134,6 +145,8 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	// The name has the group, because another package may have a kind of the same name.
 	name := controllerName(gvk.GroupKind())
 	measured.Controller(name).Parked(c.fair.waiting)
+	uid := watch.CachedUID(m.manager.GetCache(), gvk)
+	c.fair.uid = uid
 	ctrlr, err := m.newController(name, gvk.Kind, p.Name(), c.reconcile, c.fair)
 	if err != nil {
 		return err
@@ -143,12 +156,15 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 		return err
 	}
 	c.objects = m.caches.Cluster(watch.OwnerKind{
-		GroupKind: gvk.GroupKind(), Limit: func(h handler.EventHandler) handler.EventHandler { return c.limits.limited(batched(h)) },
+		GroupKind: gvk.GroupKind(), Limit: func(h handler.EventHandler) handler.EventHandler {
+			return noting(c.history, history.Object, c.limits.limited(batched(h)))
+		},
 		Reach: func() program.Reach { return c.program.Load().Reach() },
-		UID:   watch.CachedUID(m.manager.GetCache(), gvk),
+		UID:   uid,
 	}, ctrlr, inputs)
 	targets := patchTargets{kind: gvk, scope: c.objects.Scope}
-	patches, err := m.patches.Reader(ctrlr, urgently(c.limits.limited(handler.EnqueueRequestsFromMapFunc(c.fair.forgettingSpeed(targets.requests)))), patchSpecChanged)
+	enqueueTargets := urgently(c.limits.limited(handler.EnqueueRequestsFromMapFunc(c.fair.forgettingSpeed(targets.requests))))
+	c.patches, err = m.patches.Reader(ctrlr, noting(c.history, history.Patch, enqueueTargets), patchSpecChanged)
 	if err != nil {
 		return err
 	}
@@ -156,7 +172,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 		Kind:           gvk,
 		Resources:      c.capsules.Cluster(observedStatus{m.caches.Resources(m.manager.GetClient()), others}),
 		Cluster:        c.capsules.Cluster(c.objects),
-		Patches:        c.capsules.Cluster(patches),
+		Patches:        c.capsules.Cluster(c.patches),
 		Recorder:       m.recorder(),
 		WatchInputs:    inputs.Refer,
 		Subsystem:      m.subsystems.has,
@@ -168,7 +184,8 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 		Observer:       measured.Controller(name),
 		Now:            time.Now,
 	}
-	err = ctrlr.Watch(source.Kind[client.Object](m.manager.GetCache(), watch.NewObject(gvk), urgently(&handler.EnqueueRequestForObject{}),
+	enqueueResource := noting(c.history, history.Resource, urgently(&handler.EnqueueRequestForObject{}))
+	err = ctrlr.Watch(source.Kind[client.Object](m.manager.GetCache(), watch.NewObject(gvk), enqueueResource,
 		others.predicate(), specOrMetadataChanged, c.fair.noteChanges()))
 	if err != nil {
 		return err
@@ -176,6 +193,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	if err := ctrlr.Watch(&c.enqueuer); err != nil {
 		return err
 	}
+	c.added.Store(true)
 	return m.addPart(c, ctrlr)
 }
 
@@ -264,10 +282,20 @@ func (m *Manager) controllerOf(p *program.Program) (*packageController, error) {
 func (m *Manager) enqueueAll(ctx context.Context, c *packageController, kind schema.GroupVersionKind) error {
 	select {
 	case <-m.manager.Elected():
-		return c.enqueuer.enqueueAll(ctx, m.manager.GetClient(), kind)
+		keys, err := keysOf(ctx, m.manager.GetClient(), kind)
+		c.enqueueForPackage(keys...)
+		return err
 	default:
 		return nil
 	}
+}
+
+// enqueueForPackage enqueues resources because the package has another version, or another state.
+func (c *packageController) enqueueForPackage(keys ...types.NamespacedName) {
+	for _, key := range keys {
+		c.history.Note(key, history.Event{Trigger: history.Trigger{Cause: history.Package, Digest: c.program.Load().Digest()}})
+	}
+	c.enqueuer.enqueueBehind(keys...)
 }
 
 // VersionsServed returns the digests of the packages that the resources of a kind were last
