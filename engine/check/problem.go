@@ -1,14 +1,19 @@
 package check
 
 import (
+	"slices"
+
 	"operetta.dev/engine/fault"
 )
 
 // A problem is a fault that a case shows.
 type problem struct {
 	fault fault.Fault
-	// live are the objects in the cluster when it showed; there are none at first.
-	live []map[string]any
+	// live are the objects in the cluster when it showed. It is early if the operator had made none of them.
+	live  []map[string]any
+	early bool
+	// isSmall is true if there is no smaller resource to look for.
+	isSmall bool
 	// predicate is the path of the predicate that is false for good in this case, or "". It is a fault only if
 	// it is true in no case.
 	predicate string
@@ -26,6 +31,8 @@ type outcome struct {
 	// ready says that it became ready.
 	ready    bool
 	problems []problem
+	// samples are the values of inputs that may have caused a problem.
+	samples []*sample
 	// held are the paths of the predicates that were true.
 	held []string
 }
@@ -38,4 +45,9 @@ func (o *outcome) add(p problem) {
 		}
 	}
 	o.problems = append(o.problems, p)
+}
+
+// index returns the index of the problem with a key, or -1.
+func (o *outcome) index(key string) int {
+	return slices.IndexFunc(o.problems, func(p problem) bool { return p.key() == key })
 }
