@@ -1,10 +1,12 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -110,16 +112,13 @@ func inputObject(in program.Input, number int, fields map[string]any) *unstructu
 
 // dashed returns the name of an input as one of an object.
 func dashed(name string) string {
-	out := []rune{}
-	for _, r := range name {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
-			out = append(out, r)
-		case r >= 'A' && r <= 'Z':
-			out = append(out, r+'a'-'A')
+	out := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
 		}
-	}
-	return "a" + string(out)
+		return -1
+	}, strings.ToLower(name))
+	return cmp.Or(out, "input")
 }
 
 // putInput puts an object as it was read from a cluster. It is not validated: it has only what the package reads.

@@ -11,7 +11,7 @@ const maxSampled = 300
 // withOthers returns the outcome of a case without the problems that it does not have with other values of inputs: in
 // these places anybody may write what they like. Values that do better are used from then on.
 func (c *checker) withOthers(ctx context.Context, s selection, out outcome) (outcome, error) {
-	real := map[string]bool{}
+	real := map[string]bool{} // by key, whether a problem counts
 	for len(out.samples) > 0 {
 		at := slices.IndexFunc(out.problems, func(p problem) bool {
 			_, looked := real[p.key()]
@@ -20,12 +20,13 @@ func (c *checker) withOthers(ctx context.Context, s selection, out outcome) (out
 		if at < 0 {
 			break
 		}
-		key := out.problems[at].key()
+		p := out.problems[at]
+		key := p.key()
 		if slices.Contains(out.samples, c.causes[key]) {
 			real[key] = false
 			continue
 		}
-		better, shows, err := c.without(ctx, s, key, out)
+		better, shows, err := c.without(ctx, s, p, out)
 		if err != nil {
 			return out, err
 		}
@@ -42,10 +43,10 @@ func (c *checker) withOthers(ctx context.Context, s selection, out outcome) (out
 
 // without tries a case with other values of inputs until it does not have a problem. It reports whether it has it with all
 // of them. Without time to find out it has not.
-func (c *checker) without(ctx context.Context, s selection, key string, was outcome) (out outcome, shows bool, err error) {
+func (c *checker) without(ctx context.Context, s selection, p problem, was outcome) (out outcome, shows bool, err error) {
 	for _, one := range was.samples {
 		before := one.at
-		out, has, err := c.tryWith(ctx, s, one, one.absent(), key)
+		out, has, err := c.tryWith(ctx, s, one, one.absent(), p)
 		if err != nil || c.isSpent() {
 			return was, false, err
 		}
@@ -53,7 +54,7 @@ func (c *checker) without(ctx context.Context, s selection, key string, was outc
 			continue // it is no matter of this value
 		}
 		for at := range one.candidates {
-			better, has, err := c.tryWith(ctx, s, one, at, key)
+			better, has, err := c.tryWith(ctx, s, one, at, p)
 			if err != nil || c.isSpent() {
 				return was, false, err
 			}
@@ -63,7 +64,7 @@ func (c *checker) without(ctx context.Context, s selection, key string, was outc
 			}
 		}
 		if one.at = before; !one.provided {
-			c.causes[key] = one // whoever writes the input may know a value that nobody can guess
+			c.causes[p.key()] = one // whoever writes the input may know a value that nobody can guess
 			return out, false, nil
 		}
 	}
@@ -71,13 +72,13 @@ func (c *checker) without(ctx context.Context, s selection, key string, was outc
 }
 
 // tryWith tries a case with another candidate of a value, and reports whether it has a problem.
-func (c *checker) tryWith(ctx context.Context, s selection, one *sample, at int, key string) (outcome, bool, error) {
+func (c *checker) tryWith(ctx context.Context, s selection, one *sample, at int, p problem) (outcome, bool, error) {
 	before := one.at
 	defer func() { one.at = before }()
 	one.at = at
 	c.sampled++
 	out, err := c.try(ctx, s, true)
-	return out, out.index(key) >= 0, err
+	return out, out.has(p), err
 }
 
 // isSpent reports whether no more values are tried.

@@ -24,6 +24,14 @@ func (p problem) key() string {
 	return p.fault.Position.String() + " " + p.fault.Path + " " + p.fault.Code.String()
 }
 
+// place is where the problem is in the text. Its path may differ with the values of Secrets, whose words are in no message.
+func (p problem) place() string {
+	if p.fault.Position.IsZero() {
+		return p.key()
+	}
+	return p.fault.Position.String() + " " + p.fault.Code.String()
+}
+
 // An outcome is what became of a case.
 type outcome struct {
 	// refused says that the schema does not accept the resource.
@@ -50,4 +58,9 @@ func (o *outcome) add(p problem) {
 // index returns the index of the problem with a key, or -1.
 func (o *outcome) index(key string) int {
 	return slices.IndexFunc(o.problems, func(p problem) bool { return p.key() == key })
+}
+
+// has reports whether there is a problem at the place of another one.
+func (o *outcome) has(other problem) bool {
+	return slices.ContainsFunc(o.problems, func(p problem) bool { return p.place() == other.place() })
 }
