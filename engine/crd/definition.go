@@ -146,7 +146,7 @@ func (g *generator) version(def Definition, v Version) apiextensionsv1.CustomRes
 		},
 	}
 	if spec := g.specSchema(at.field("spec"), v.Spec); spec != nil {
-		if len(spec.Required) > 0 {
+		if len(spec.Required) > 0 || g.refusesDefaults(at.field("spec"), v.Spec) {
 			schema.Required = []string{"spec"}
 		} else {
 			spec.Default = rawJSON(string(emptyDefault(spec)))
