@@ -399,15 +399,23 @@ func (g *generator) addHidden(at location, literals []*ast.StructLit) {
 				continue
 			}
 			condition, ok := hasToBeTrue(f.Value)
-			if !ok || dependencyOf(condition, at).name == "" {
+			switch {
+			case dependencyOf(f.Value, at).name == "":
+				continue
+			case !ok && !mayRefuse(f.Value):
+				continue // a value that others are made of
+			case !ok:
+				g.inCUE = append(g.inCUE, InCUE{Path: at.path, Text: oneLine(sourceOf(f)), Why: notTranslated, pos: f.Pos()})
 				continue
 			}
 			here := at
 			here.pos = f.Pos()
 			g.pending = append(g.pending, pendingRule{
 				at: here, structPath: at.path,
-				write:        func(s *schemaProps) (rule, bool) { return writeHidden(s, l, f, condition) },
-				untranslated: func() { g.inCUE = append(g.inCUE, InCUE{Path: at.path, Text: sourceOf(f), pos: f.Pos()}) },
+				write: func(s *schemaProps) (rule, bool) { return writeHidden(s, l, f, condition) },
+				untranslated: func() {
+					g.inCUE = append(g.inCUE, InCUE{Path: at.path, Text: oneLine(sourceOf(f)), Why: notTranslated, pos: f.Pos()})
+				},
 			})
 		}
 	}
@@ -419,6 +427,12 @@ func hiddenName(f *ast.Field) string {
 		return ""
 	}
 	return id.Name
+}
+
+// mayRefuse reports whether a hidden field may be there to refuse something: it unifies values.
+func mayRefuse(e ast.Expr) bool {
+	b, ok := e.(*ast.BinaryExpr)
+	return ok && b.Op == token.AND
 }
 
 // hasToBeTrue returns the condition of a value like true & (a <= b).
@@ -435,6 +449,9 @@ func hasToBeTrue(e ast.Expr) (ast.Expr, bool) {
 	return nil, false
 }
 
+// notTranslated is why a hidden field is no rule.
+const notTranslated = "no rule in CEL says exactly the same"
+
 // writeHidden writes the rule of a hidden field. It holds as long as a field is missing that it looks at.
 func writeHidden(s *schemaProps, within *ast.StructLit, f *ast.Field, condition ast.Expr) (rule, bool) {
 	t := &termWriter{schema: s, within: within, needs: map[string]bool{}}
@@ -448,8 +465,8 @@ func writeHidden(s *schemaProps, within *ast.StructLit, f *ast.Field, condition 
 
 // An InCUE is a constraint that no API server knows: a webhook or a reconcile refuses what breaks it.
 type InCUE struct {
-	// Path is the struct or field that has it, and Text how it is written.
-	Path, Text string
+	// Path is the struct or field that has it, Text how it is written, and Why says why no rule says it.
+	Path, Text, Why string
 
 	pos token.Pos
 }

@@ -158,3 +158,82 @@ func combined(fields map[string]apiextensionsv1.JSONSchemaProps) []string {
 	}
 	return out
 }
+
+// TestWhatNoRuleSaysExactlyStaysAFault: CUE has another verdict, or another value, than an API server with a rule would have.
+func TestWhatNoRuleSaysExactlyStaysAFault(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ reason, schema, fault string }{
+		"OneValueIsLeft":     {"CUE fills in the only number within both bounds", "a: int\nb: int & <=5 & >=a", "spec.b: the value is bounded by a"},
+		"AnotherDefault":     {"the default is not the only number that is left", "a: int | *1\nb: (int & >=0 | *2) & <=a", "spec.b: the value is bounded by a"},
+		"ADefaultBeside":     {"the default is an alternative to the bound", "a: int | *1\nb: int & >=a | *0", "spec.b: the value is bounded by a"},
+		"Numbers":            {"CEL compares floats, and CUE exactly", "a: number\nb: number & >=a", "spec.b: the value is bounded by a"},
+		"Through":            {"what is behind a name is more than a field", "a: int | *1\nlet L = a + 1\nb: int & >=L", "spec.b: the value is bounded by a"},
+		"Nullable":           {"null is no number", "a: null | int\nb: int & >=a", "spec.b: the value is bounded by a"},
+		"OutsideOfAList":     {"no rule of an element sees what is around the list", "a: int | *1\nm?: [...{b: int & >=a}]", "m.[_].b: the value is computed from a"},
+		"OnlyThere":          {"a field that exists under a condition alone", "on: bool | *false\nif on {t!: string}", `whether these fields exist depends on "on"`},
+		"AValue":             {"CUE fills it in", "on: bool | *false\nt?: string\nif on {t: \"x\"}", `whether these fields exist depends on "on"`},
+		"AnotherType":        {"more than that it exists", "on: bool | *false\nt?: string\nif on {t!: =~\"^a\"}", `whether these fields exist depends on "on"`},
+		"Calls":              {"a condition that is computed", "s?: string\nt?: string\nif len(s) > 2 {t!: _}", `whether these fields exist depends on "s"`},
+		"Bytes":              {"a text is not bytes", "s?: bytes\nt?: string\nif s == \"x\" {t!: _}", `whether these fields exist depends on "s"`},
+		"CountsOfStructs":    {"matchN looks at values", "u?: {a?: int, t?: string} & matchN(1, [{a!: >2}, {t!: _}])", "a CRD cannot express matchN"},
+		"OneUnderACondition": {"CUE fills in the only number within both bounds", "on: bool | *false\na: int & <=2\nif on {a: >=2}", `whether these fields exist depends on "on"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			input := cuecontext.New().CompileString("#Spec: {\n"+tc.schema+"\n}\n", cue.Filename("rules.cue"))
+			_, err := crd.Generate(definitionOf(input))
+			if err == nil || !strings.Contains(err.Error(), tc.fault) {
+				t.Errorf("%s: got %v, want a fault with %s", tc.reason, err, tc.fault)
+			}
+		})
+	}
+}
+
+func TestARuleThatCostsTooMuchIsLeftOutAndReported(t *testing.T) {
+	t.Parallel()
+	input := cuecontext.New().CompileString(`
+#Spec: {
+	a: int | *1
+	b: (int | *2) & >=a
+	m?: [...{k?: [...{s: string, t?: string & !=s}]}]
+}
+`, cue.Filename("rules.cue"))
+	def := definitionOf(input)
+	generated, rules, err := crd.GenerateWithRules(def)
+	if err != nil || len(rules.Translated) != 2 {
+		t.Fatalf("got %+v and %v", rules, err)
+	}
+	if conform.Check(generated) == nil {
+		t.Fatal("the rule does not cost too much, which shows nothing")
+	}
+	rules, err = crd.Affordable(def, generated, rules, conform.Errors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conform.Check(generated); err != nil {
+		t.Errorf("the API server still refuses it: %v", err)
+	}
+	by := map[string]crd.Constraint{}
+	for _, c := range crd.Constraints(def, generated, rules) {
+		by[c.Path+" "+string(c.By)] = c
+	}
+	if c := by["versions.v1.spec.m.[_].k.[_] webhook"]; c.Why == "" || c.Place != "rules.cue:5" {
+		t.Errorf("the rule that costs too much is reported as %+v", c)
+	}
+	if c := by["versions.v1.spec CEL"]; !strings.Contains(c.Text, "self.b >= self.a") {
+		t.Errorf("the other rule is reported as %+v", c)
+	}
+}
+
+// TestTheStatusHasNoRules: what cannot be evaluated yet is left out of a status, which a rule would refuse.
+func TestTheStatusHasNoRules(t *testing.T) {
+	t.Parallel()
+	input := cuecontext.New().CompileString("#Spec: {}\n#Status: {a: int | *1, b: int & >=a}\n", cue.Filename("rules.cue"))
+	generated, err := crd.Generate(definitionOf(input))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := generated.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]; rulesIn(&status) > 0 {
+		t.Errorf("the status has rules: %+v", status)
+	}
+}

@@ -30,6 +30,8 @@ type generator struct {
 	pending    []pendingRule
 	translated []Translated
 	inCUE      []InCUE
+	// isStatus is true within the status, where nothing becomes a rule.
+	isStatus bool
 }
 
 func (g *generator) fault(at location, problem, hint string) {
@@ -76,7 +78,7 @@ func (g *generator) convert(at location, v cue.Value, attrs attributes) *schemaP
 	var schema *schemaProps
 	switch kind &^ cue.NullKind {
 	case cue.BottomKind:
-		if isUndecided(at, v) {
+		if !g.isStatus && isUndecided(at, v) {
 			schema = g.structSchema(at, v, p, attrs)
 			break
 		}

@@ -22,14 +22,17 @@ func (g *generator) structSchema(at location, v cue.Value, p parts, attrs attrib
 	schema := &schemaProps{Type: "object"}
 	literals := structLiterals(v)
 	inside := at.enclosedBy(literals)
-	conditions, _ := conditionals(inside, literals)
 	g.reportConditionalFields(inside, literals)
+	var conditions []conditional
+	if !g.isStatus {
+		conditions, _ = conditionals(inside, literals)
+		g.addHidden(inside, literals)
+	}
 	for _, c := range conditions {
 		inside.conditions = append(inside.conditions, sourceRange{c.node.Pos(), c.node.End()})
 	}
 	inside.literals = literals
-	g.addConditionals(at, conditions)
-	g.addHidden(inside, literals)
+	g.addConditionals(inside, conditions)
 	if attrs.preserve {
 		schema.XPreserveUnknownFields = new(true)
 	} else if isOpen(v, literals) {
@@ -56,7 +59,7 @@ func (g *generator) reportConditionalFields(at location, literals []*ast.StructL
 			if !ok {
 				continue
 			}
-			if _, becomesRules := conditionalFields(c, l); !becomesRules {
+			if _, becomesRules := conditionalFields(c, l); !becomesRules || g.isStatus {
 				g.reportConditional(at, c)
 			}
 		}
@@ -131,7 +134,7 @@ func (g *generator) addProperty(at location, sel cue.Selector, v cue.Value, pare
 	before := len(g.faults)
 	declared := v
 	constraint := at.constraintOf(sel)
-	if !ptr.Deref(parent.XPreserveUnknownFields, false) && !g.readAttributes(at, v, nil).preserve {
+	if !g.isStatus && !ptr.Deref(parent.XPreserveUnknownFields, false) && !g.readAttributes(at, v, nil).preserve {
 		v = g.independent(at, sel, v)
 	}
 	at.conditions, at.literals = nil, nil

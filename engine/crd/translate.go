@@ -196,8 +196,7 @@ func fieldNamed(d ast.Decl) string {
 	if !ok {
 		return ""
 	}
-	if alias, ok := f.Label.(*ast.Alias); ok {
-		_ = alias
+	if _, ok := f.Label.(*ast.Alias); ok {
 		return "" // its name is the alias
 	}
 	name, _, err := ast.LabelName(f.Label)
@@ -283,7 +282,8 @@ func lookUp(s *schemaProps, names []string) lookedUp {
 		}
 		s = &property
 	}
-	out.leaf, out.known = s, !ptr.Deref(s.XPreserveUnknownFields, false)
+	isBytes := slices.ContainsFunc(s.AllOf, func(a schemaProps) bool { return a.Format == "byte" })
+	out.leaf, out.known = s, !ptr.Deref(s.XPreserveUnknownFields, false) && !isBytes
 	return out
 }
 
