@@ -191,7 +191,7 @@ func (l *lister) list(at location, v cue.Value, s *schemaProps) {
 		}
 		text := r.Rule
 		if r.Message != "" {
-			text = r.Message + ": " + r.Rule
+			text = strings.TrimSuffix(r.Message, ".") + ": " + r.Rule
 		}
 		l.add(here, ByCEL, text)
 	}
@@ -250,21 +250,7 @@ func said(s *schemaProps) []string {
 	bound(s.Minimum, s.ExclusiveMinimum, "at least", "more than")
 	bound(s.Maximum, s.ExclusiveMaximum, "at most", "less than")
 	bound(s.MultipleOf, false, "a multiple of", "")
-	for _, c := range []struct {
-		n    *int64
-		text string
-	}{
-		{s.MinLength, "at least %d characters"},
-		{s.MaxLength, "at most %d characters"},
-		{s.MinItems, "at least %d items"},
-		{s.MaxItems, "at most %d items"},
-		{s.MinProperties, "at least %d fields"},
-		{s.MaxProperties, "at most %d fields"},
-	} {
-		if c.n != nil {
-			add(c.text, *c.n)
-		}
-	}
+	out = append(out, sizes(s)...)
 	if s.Pattern != "" {
 		add("matches %s", s.Pattern)
 	}
@@ -288,6 +274,27 @@ func said(s *schemaProps) []string {
 		add("items differ")
 	} else if list == "map" {
 		add("items differ in %s", strings.Join(s.XListMapKeys, ", "))
+	}
+	return out
+}
+
+// sizes returns what a schema says of the size of a value, in words.
+func sizes(s *schemaProps) []string {
+	var out []string
+	for _, c := range []struct {
+		n    *int64
+		text string
+	}{
+		{s.MinLength, "at least %d characters"},
+		{s.MaxLength, "at most %d characters"},
+		{s.MinItems, "at least %d items"},
+		{s.MaxItems, "at most %d items"},
+		{s.MinProperties, "at least %d fields"},
+		{s.MaxProperties, "at most %d fields"},
+	} {
+		if c.n != nil {
+			out = append(out, fmt.Sprintf(c.text, *c.n))
+		}
 	}
 	return out
 }

@@ -114,6 +114,7 @@ func TestRulesOfCUESayWhatCUESays(t *testing.T) {
 					t.Errorf("%s: CUE refuses what is stored: %v", text, err)
 				}
 			}
+			t.Logf("%d specs, %d are refused", tried, refused)
 			if refused == 0 || refused == tried {
 				t.Errorf("%d of %d are refused, which shows nothing", refused, tried)
 			}
