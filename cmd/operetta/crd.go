@@ -39,8 +39,8 @@ The default is the package in the current folder.`,
 		Example: `  operetta crd ./cue/webapp | kubectl apply -f -
   operetta crd ./cue/... -o json
 
-  # What does only the operator check?
-  operetta crd --report ./cue/webapp | grep webhook`,
+  # Which constraints does only the operator check?
+  operetta crd --report ./cue/webapp`,
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, err := examineFolders(cmd.Context(), args, examineCRD)

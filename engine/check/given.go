@@ -23,27 +23,27 @@ const maxGiven = 5
 // give puts the objects of the inputs into the cluster whose names are known by now, as somebody else has made them. It
 // reports whether there are any that were not there before.
 func (t *trial) give(ctx context.Context) (bool, error) {
-	any := false
+	given := false
 	for range maxGiven {
 		d, err := t.world.Preview(ctx, t.ref)
 		if err != nil {
-			return any, err
+			return given, err
 		}
 		t.last = d
 		more := false
 		for _, in := range d.Rollout.Inputs {
 			put, err := t.giveInput(in, d)
 			if err != nil {
-				return any, err
+				return given, err
 			}
 			more = more || put
 		}
 		if !more {
-			return any, nil
+			return given, nil
 		}
-		any = true
+		given = true
 	}
-	return any, nil
+	return given, nil
 }
 
 // giveInput puts the objects of one input. What the package renders itself is left to it.

@@ -79,50 +79,54 @@ type inputRead struct {
 	part    part
 }
 
+// reads are what a package reads of its inputs, by their names.
+type reads map[string]*inputRead
+
+// of returns the part at a path from the root of the package, or nil if that is none of an object of an input, or one that
+// every object has.
+func (r reads) of(path []string, extent syntax.Extent) *part {
+	if len(path) < 3 || path[0] != "inputs" || path[1] == each || !strings.HasPrefix(path[2], "object") {
+		return nil
+	}
+	in := r[path[1]]
+	if in == nil {
+		in = &inputRead{name: path[1]}
+		r[path[1]] = in
+	}
+	below := path[3:]
+	if path[2] == "objects" {
+		in.several = true
+		below = below[min(1, len(below)):]
+	}
+	switch {
+	case isGiven(below):
+		return nil
+	case extent == syntax.Members:
+		below = append(slices.Clone(below), each)
+	}
+	return in.part.at(below)
+}
+
 // inputReads returns what a package reads of its inputs, by name. The kind of an input that exists only for some
 // resources is not known.
 func inputReads(p *program.Program) []*inputRead {
-	found := map[string]*inputRead{}
-	of := func(path []string) (*inputRead, []string) {
-		if len(path) < 3 || path[0] != "inputs" || path[1] == each || !strings.HasPrefix(path[2], "object") {
-			return nil, nil
-		}
-		in := found[path[1]]
-		if in == nil {
-			in = &inputRead{name: path[1]}
-			found[path[1]] = in
-		}
-		below := path[3:]
-		if path[2] == "objects" {
-			in.several = true
-			below = below[min(1, len(below)):]
-		}
-		return in, below
-	}
+	found := reads{}
 	for _, r := range p.Syntax().Readings() {
-		in, below := of(r.Path)
-		if in == nil || isGiven(below) {
-			continue
-		}
-		if r.Extent == syntax.Members {
-			below = append(slices.Clone(below), each)
-		}
-		in.part.at(below)
+		found.of(r.Path, r.Extent)
 	}
 	for _, c := range p.Syntax().ComparedInputs() {
-		if in, below := of(c.Path); in != nil && !isGiven(below) {
-			at := in.part.at(below)
+		if at := found.of(c.Path, syntax.Whole); at != nil {
 			at.compared, at.lookedUp = append(at.compared, c.Value), at.lookedUp || c.LooksUp
 		}
 	}
 	for _, d := range p.Syntax().Decoded() {
-		if in, below := of(d.Path); in != nil && !isGiven(below) {
-			in.part.at(below).decode(d)
+		if at := found.of(d.Path, syntax.Whole); at != nil {
+			at.decode(d)
 		}
 	}
 	for _, d := range p.Syntax().Defaulted() {
-		if in, below := of(d.Path); in != nil && !isGiven(below) {
-			in.part.at(below).provided = true
+		if at := found.of(d.Path, syntax.Whole); at != nil {
+			at.provided = true
 		}
 	}
 	for _, i := range p.Inputs() {

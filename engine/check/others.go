@@ -11,10 +11,10 @@ const maxSampled = 300
 // withOthers returns the outcome of a case without the problems that it does not have with other values of inputs: in
 // these places anybody may write what they like. Values that do better are used from then on.
 func (c *checker) withOthers(ctx context.Context, s selection, out outcome) (outcome, error) {
-	real := map[string]bool{} // by key, whether a problem counts
+	counts := map[string]bool{} // by key, whether a problem does
 	for len(out.samples) > 0 {
 		at := slices.IndexFunc(out.problems, func(p problem) bool {
-			_, looked := real[p.key()]
+			_, looked := counts[p.key()]
 			return !looked && !c.known[p.key()]
 		})
 		if at < 0 {
@@ -23,19 +23,19 @@ func (c *checker) withOthers(ctx context.Context, s selection, out outcome) (out
 		p := out.problems[at]
 		key := p.key()
 		if slices.Contains(out.samples, c.causes[key]) {
-			real[key] = false
+			counts[key] = false
 			continue
 		}
 		better, shows, err := c.without(ctx, s, p, out)
 		if err != nil {
 			return out, err
 		}
-		if real[key] = shows; !shows {
+		if counts[key] = shows; !shows {
 			out = better
 		}
 	}
 	out.problems = slices.DeleteFunc(out.problems, func(p problem) bool {
-		is, looked := real[p.key()]
+		is, looked := counts[p.key()]
 		return looked && !is
 	})
 	return out, nil

@@ -121,17 +121,7 @@ func (m *maker) plain(n *node, s selection, element int, out *made) (any, bool) 
 	case c.isLeftOut():
 		return nil, false
 	case c.literal != nil:
-		value := c.literal(element)
-		if c.sample != nil && !slices.Contains(out.samples, c.sample) {
-			out.samples = append(out.samples, c.sample)
-		}
-		if value == (omitted{}) {
-			return nil, false
-		}
-		if c.made {
-			out.inventions = append(out.inventions, fmt.Sprint(value))
-		}
-		return value, true
+		return out.scalar(c, element)
 	case c.fields != nil:
 		value := map[string]any{}
 		for _, f := range c.fields {
@@ -153,6 +143,21 @@ func (m *maker) plain(n *node, s selection, element int, out *made) (any, bool) 
 		v, _ := m.value(e.node, s, maxElements*element+i, out)
 		value[e.key+suffix(element)] = v
 		out.inventions = append(out.inventions, e.key)
+	}
+	return value, true
+}
+
+// scalar returns the value of a choice that is no struct, list or map, and false if it is left out.
+func (out *made) scalar(c choice, element int) (any, bool) {
+	value := c.literal(element)
+	if c.sample != nil && !slices.Contains(out.samples, c.sample) {
+		out.samples = append(out.samples, c.sample)
+	}
+	if value == (omitted{}) {
+		return nil, false
+	}
+	if c.made {
+		out.inventions = append(out.inventions, fmt.Sprint(value))
 	}
 	return value, true
 }

@@ -26,7 +26,9 @@ func (r sourceRange) has(pos token.Pos) bool {
 type conditional struct {
 	node   *ast.Comprehension
 	within *ast.StructLit
-	fields []*ast.Field
+	// clauses are its conditions.
+	clauses []*ast.IfClause
+	fields  []*ast.Field
 }
 
 // conditionals returns the comprehensions of literals that a rule can express, as far as the text shows, and reports whether
@@ -44,7 +46,7 @@ func conditionals(at location, literals []*ast.StructLit) (out []conditional, al
 				all = false
 				continue
 			}
-			out = append(out, conditional{c, l, fields})
+			out = append(out, conditional{c, l, ifClauses(c), fields})
 		}
 	}
 	return out, all
@@ -57,10 +59,8 @@ func conditionalFields(c *ast.Comprehension, around *ast.StructLit) ([]*ast.Fiel
 	if !ok || len(body.Elts) == 0 {
 		return nil, false
 	}
-	for _, clause := range c.Clauses {
-		if _, isCondition := clause.(*ast.IfClause); !isCondition {
-			return nil, false
-		}
+	if len(ifClauses(c)) < len(c.Clauses) {
+		return nil, false
 	}
 	var out []*ast.Field
 	for _, e := range body.Elts {
@@ -68,11 +68,10 @@ func conditionalFields(c *ast.Comprehension, around *ast.StructLit) ([]*ast.Fiel
 		if !ok || len(f.Attrs) > 0 {
 			return nil, false
 		}
-		at := slices.IndexFunc(around.Elts, func(d ast.Decl) bool { return fieldNamed(d) != "" && fieldNamed(d) == fieldNamed(f) })
-		if at < 0 {
+		outer := fieldOf(around, fieldName(f))
+		if outer == nil {
 			return nil, false
 		}
-		outer := around.Elts[at].(*ast.Field) // fieldNamed says so
 		_, bounded := literalBounds(f.Value)
 		adds := !isAny(f.Value) && sourceOf(f.Value) != sourceOf(outer.Value)
 		switch {
@@ -84,6 +83,27 @@ func conditionalFields(c *ast.Comprehension, around *ast.StructLit) ([]*ast.Fiel
 		out = append(out, f)
 	}
 	return out, true
+}
+
+// ifClauses returns the clauses of a comprehension that are conditions.
+func ifClauses(c *ast.Comprehension) []*ast.IfClause {
+	var out []*ast.IfClause
+	for _, clause := range c.Clauses {
+		if is, ok := clause.(*ast.IfClause); ok {
+			out = append(out, is)
+		}
+	}
+	return out
+}
+
+// fieldOf returns the first field of a name in a literal, or nil.
+func fieldOf(l *ast.StructLit, name string) *ast.Field {
+	for _, e := range l.Elts {
+		if f := fieldIn(e, name); f != nil {
+			return f
+		}
+	}
+	return nil
 }
 
 func isAny(e ast.Expr) bool {
@@ -140,8 +160,14 @@ func (g *generator) addConditionals(at location, all []conditional) {
 		for _, f := range c.fields {
 			here := at
 			here.pos = f.Pos()
+			field := at.field(fieldName(f)).path
+			outer := fieldOf(c.within, fieldName(f))
+			within, _ := literalBounds(f.Value)
+			for _, b := range within {
+				g.noteBound(field, b.op, f.Constraint == token.ILLEGAL || outer != nil && outer.Constraint == token.ILLEGAL)
+			}
 			g.pending = append(g.pending, pendingRule{
-				at: here, structPath: at.path,
+				at: here, structPath: at.path, field: field,
 				write:        func(s *schemaProps) (rule, bool) { return writeConditional(s, c, f) },
 				untranslated: func() { g.reportConditional(at, c.node) },
 			})
@@ -151,7 +177,7 @@ func (g *generator) addConditionals(at location, all []conditional) {
 
 // writeConditional writes the rule for one field of a comprehension.
 func writeConditional(s *schemaProps, c conditional, f *ast.Field) (rule, bool) {
-	name := fieldNamed(f)
+	name := fieldName(f)
 	own := lookUp(s, []string{name})
 	bounds, _ := literalBounds(f.Value)
 	if !own.known || own.leaf.Nullable {
@@ -174,8 +200,8 @@ func writeConditional(s *schemaProps, c conditional, f *ast.Field) (rule, bool) 
 	}
 	text := conjunction(terms)
 	var said []string
-	for _, clause := range slices.Backward(c.node.Clauses) {
-		condition := clause.(*ast.IfClause).Condition // conditionalFields says so
+	for _, clause := range slices.Backward(c.clauses) {
+		condition := clause.Condition
 		t := &termWriter{schema: s, within: c.within, needs: map[string]bool{}}
 		is, ok := t.boolean(condition)
 		if !ok {
@@ -206,7 +232,7 @@ func conditionalMessage(c conditional, f *ast.Field, conditions []string) string
 	if bounds, _ := literalBounds(f.Value); len(bounds) > 0 {
 		what = " must be " + sourceOf(f.Value)
 	}
-	return oneLine(fieldNamed(f) + what + " if " + presenceWords.Replace(strings.Join(conditions, " and ")))
+	return oneLine(fieldName(f) + what + " if " + presenceWords.Replace(strings.Join(conditions, " and ")))
 }
 
 // presenceWords says in words what a comparison with bottom asks.
@@ -399,11 +425,12 @@ func (l location) constraintOf(sel cue.Selector) cue.SelectorType {
 	out, found := cue.OptionalConstraint, false
 	for _, literal := range l.literals {
 		for _, e := range literal.Elts {
-			if fieldNamed(e) != sel.Unquoted() {
+			f := fieldIn(e, sel.Unquoted())
+			if f == nil {
 				continue
 			}
 			found = true
-			switch e.(*ast.Field).Constraint { // fieldNamed says so
+			switch f.Constraint {
 			case token.OPTION:
 			case token.NOT:
 				if out == cue.OptionalConstraint {

@@ -180,21 +180,7 @@ func (l *lister) list(at location, v cue.Value, s *schemaProps) {
 	for _, text := range said(s) {
 		l.add(at, ByOpenAPI, text)
 	}
-	for _, r := range s.XValidations {
-		here := at
-		made := slices.IndexFunc(l.rules.Translated, func(t Translated) bool { return t.Path == at.path && t.Rule == r.Rule })
-		switch {
-		case made >= 0:
-			here.pos = l.rules.Translated[made].pos
-		case v.Exists() && attributeWith(v, r.Rule).IsValid():
-			here.pos = attributeWith(v, r.Rule)
-		}
-		text := r.Rule
-		if r.Message != "" {
-			text = strings.TrimSuffix(r.Message, ".") + ": " + r.Rule
-		}
-		l.add(here, ByCEL, text)
-	}
+	l.listRules(at, v, s)
 	if ptr.Deref(s.XPreserveUnknownFields, false) {
 		l.out = append(l.out, Constraint{
 			Path: at.path, Text: "what CUE says of fields without a schema", By: ByCUE, Why: "@crd(preserveUnknownFields) keeps them as they are", Position: fault.At(at.pos),
@@ -222,6 +208,25 @@ func (l *lister) list(at location, v cue.Value, s *schemaProps) {
 	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
 		below(step{elements: "values"}, s.AdditionalProperties.Schema)
+	}
+}
+
+// listRules lists the rules of a struct or field.
+func (l *lister) listRules(at location, v cue.Value, s *schemaProps) {
+	for _, r := range s.XValidations {
+		here := at
+		made := slices.IndexFunc(l.rules.Translated, func(t Translated) bool { return t.Path == at.path && t.Rule == r.Rule })
+		switch {
+		case made >= 0:
+			here.pos = l.rules.Translated[made].pos
+		case v.Exists() && attributeWith(v, r.Rule).IsValid():
+			here.pos = attributeWith(v, r.Rule)
+		}
+		text := r.Rule
+		if r.Message != "" {
+			text = strings.TrimSuffix(r.Message, ".") + ": " + r.Rule
+		}
+		l.add(here, ByCEL, text)
 	}
 }
 

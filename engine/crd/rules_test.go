@@ -27,6 +27,7 @@ var ruledSchemas = map[string]struct {
 	"a default beside a bound":      {"a: int | *1, b: (int | *3) & >=a", 1},
 	"a limit and its default":       {"a: int | *1, b: (int & >=0 & <=2 | *2) & >=a", 1},
 	"a bound by what may be absent": {"a?: int, b?: int & <=a", 1},
+	"optional between two fields":   {"a: int, p: int, b?: int & >=a & <=p", 2},
 	"another text":                  {"s: string, t?: string & !=s", 1},
 	"another number":                {"a?: int, b?: int & !=a", 1},
 	"an inner struct":               {"n: {a: int | *1, b: int | *2}, b?: int & >n.b", 1},
@@ -165,6 +166,10 @@ func TestWhatNoRuleSaysExactlyStaysAFault(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ reason, schema, fault string }{
 		"OneValueIsLeft":     {"CUE fills in the only number within both bounds", "a: int\nb: int & <=5 & >=a", "spec.b: the value is bounded by a"},
+		"TwoSides":           {"CUE fills in the only number between two fields", "a: int\nc: int\nb: int & >=a & <=c", "spec.b: the value is bounded by"},
+		"TwoConditions":      {"both may hold, and leave one number", "on: bool | *false\noff: bool | *false\na: int | *1\nif on {a: >=2}\nif off {a: <=2}", `whether these fields exist depends on "on"`},
+		"OptionalUntilThen":  {"the condition makes it regular", "on: bool | *false\na?: int\nb: int\nif on {a: >=2}\nif !on {a: <=b}", `whether these fields exist depends on "on"`},
+		"BoundAndCondition":  {"a field from above, and a condition from below", "on: bool | *false\nb: int\na: (int | *1) & <=b\nif on {a: >=2}", "spec.a: the value is bounded by b"},
 		"AnotherDefault":     {"the default is not the only number that is left", "a: int | *1\nb: (int & >=0 | *2) & <=a", "spec.b: the value is bounded by a"},
 		"ADefaultBeside":     {"the default is an alternative to the bound", "a: int | *1\nb: int & >=a | *0", "spec.b: the value is bounded by a"},
 		"Numbers":            {"CEL compares floats, and CUE exactly", "a: number\nb: number & >=a", "spec.b: the value is bounded by a"},

@@ -30,6 +30,8 @@ type generator struct {
 	pending    []pendingRule
 	translated []Translated
 	inCUE      []InCUE
+	// bounded are the bounds by rules of each field.
+	bounded map[string]bounds
 	// isStatus is true within the status, where nothing becomes a rule.
 	isStatus bool
 }

@@ -27,9 +27,29 @@ type pendingRule struct {
 	at location
 	// structPath is the struct that gets the rule.
 	structPath string
-	write      func(schema *schemaProps) (rule, bool)
+	// field is the path of the field that it bounds, or "".
+	field string
+	write func(schema *schemaProps) (rule, bool)
 	// untranslated reports that the schema does not allow the rule.
 	untranslated func()
+}
+
+// bounds are what the rules bound a field by. Between a lower and an upper one there may be a single value, which CUE fills
+// into a regular field.
+type bounds struct{ lower, upper, regular bool }
+
+func (b bounds) mayCollapse() bool { return b.lower && b.upper && b.regular }
+
+// noteBound records the bound of a field.
+func (g *generator) noteBound(field string, op token.Token, isRegular bool) {
+	if g.bounded == nil {
+		g.bounded = map[string]bounds{}
+	}
+	b := g.bounded[field]
+	b.lower = b.lower || op == token.GTR || op == token.GEQ
+	b.upper = b.upper || op == token.LSS || op == token.LEQ
+	b.regular = b.regular || isRegular
+	g.bounded[field] = b
 }
 
 // A rule is one in CEL.
@@ -47,7 +67,7 @@ func (g *generator) addPending(at location, schema *schemaProps) {
 			continue
 		}
 		r, ok := p.write(schema)
-		if !ok {
+		if !ok || g.bounded[p.field].mayCollapse() {
 			p.untranslated()
 			continue
 		}
@@ -148,9 +168,10 @@ func (g *generator) boundRule(at location, sel cue.Selector, bound cue.Value) (p
 		return pendingRule{}, false
 	}
 	own := strings.Split(below, ".")
+	g.noteBound(at.path, unary.Op, at.constraintOf(sel) == 0)
 	d := dependency{name: strings.Join(names, "."), structPath: structPath, operator: unary.Op}
 	return pendingRule{
-		at: at.positionedAt(bound), structPath: structPath,
+		at: at.positionedAt(bound), structPath: structPath, field: at.path,
 		write: func(s *schemaProps) (rule, bool) {
 			return writeBound(s, own, names, unary.Op, sel.ConstraintType() == 0)
 		},
@@ -187,15 +208,20 @@ func fieldReference(e ast.Expr) ([]string, *ast.StructLit) {
 
 // declares reports whether a literal has a field of a name.
 func declares(l *ast.StructLit, name string) bool {
-	return slices.ContainsFunc(l.Elts, func(e ast.Decl) bool { return fieldNamed(e) == name })
+	return slices.ContainsFunc(l.Elts, func(e ast.Decl) bool { return fieldIn(e, name) != nil })
 }
 
-// fieldNamed returns the name of a declaration that is a field, or "".
-func fieldNamed(d ast.Decl) string {
+// fieldIn returns the field of a name that a declaration is, or nil.
+func fieldIn(d ast.Decl, name string) *ast.Field {
 	f, ok := d.(*ast.Field)
-	if !ok {
-		return ""
+	if !ok || name == "" || fieldName(f) != name {
+		return nil
 	}
+	return f
+}
+
+// fieldName returns the literal name of a field without an alias, or "".
+func fieldName(f *ast.Field) string {
 	if _, ok := f.Label.(*ast.Alias); ok {
 		return "" // its name is the alias
 	}

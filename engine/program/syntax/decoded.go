@@ -53,15 +53,16 @@ func (x *Index) Decoded() []Decoded {
 	var out []Decoded
 	for _, f := range x.files {
 		ast.Walk(f, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.BinaryExpr:
-				if comparing[n.Op] {
-					out = append(out, x.decodedComparison(n.X, n.Y)...)
-					out = append(out, x.decodedComparison(n.Y, n.X)...)
+			if b, ok := n.(*ast.BinaryExpr); ok {
+				if comparing[b.Op] {
+					out = append(out, x.decodedComparison(b.X, b.Y)...)
+					out = append(out, x.decodedComparison(b.Y, b.X)...)
 				}
-				out = append(out, x.decodedProvided(n)...)
-			case *ast.CallExpr, *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr:
-				out = append(out, x.decodedBy(n.(ast.Expr), 0)...) // each of these is an expression
+				out = append(out, x.decodedProvided(b)...)
+				return true
+			}
+			if e, ok := n.(ast.Expr); ok {
+				out = append(out, x.decodedBy(e, 0)...)
 			}
 			return true
 		}, nil)
@@ -125,32 +126,46 @@ func (x *Index) decodedBy(e ast.Expr, depth int) []Decoded {
 	var out []Decoded
 	switch base := c.base.(type) {
 	case *ast.CallExpr:
-		d, decodes := decoders[function(base.Fun)]
-		if !decodes || len(base.Args) <= d.argument {
-			return nil
-		}
-		if path, ok := x.inputText(base.Args[d.argument], depth); ok {
-			out = append(out, Decoded{Path: path, Format: d.format})
-		}
+		out = x.decodedByCall(base, depth)
 	case *ast.Ident:
-		if _, rooted := x.rooted(base); rooted {
-			return nil
-		}
-		if clause, ok := base.Scope.(*ast.ForClause); ok && isNameOf(clause.Value, base) {
-			out = x.decodedBy(valueChainOr(clause.Source), depth+1)
-			for i := range out {
-				out[i].Below = append(slices.Clone(out[i].Below), Each)
-			}
-			break
-		}
-		for _, m := range x.declared(base) {
-			if m.value != nil {
-				out = append(out, x.decodedBy(m.value, depth+1)...)
-			}
-		}
+		out = x.decodedByName(base, depth)
 	}
 	for i := range out {
 		out[i].Below = append(slices.Clone(out[i].Below), c.names()...)
+	}
+	return out
+}
+
+// decodedByCall returns what a call decodes.
+func (x *Index) decodedByCall(call *ast.CallExpr, depth int) []Decoded {
+	d, decodes := decoders[function(call.Fun)]
+	if !decodes || len(call.Args) <= d.argument {
+		return nil
+	}
+	path, ok := x.inputText(call.Args[d.argument], depth)
+	if !ok {
+		return nil
+	}
+	return []Decoded{{Path: path, Format: d.format}}
+}
+
+// decodedByName returns what a name stands for: the elements of a loop, or what is declared.
+func (x *Index) decodedByName(id *ast.Ident, depth int) []Decoded {
+	if _, rooted := x.rooted(id); rooted {
+		return nil
+	}
+	if clause, ok := id.Scope.(*ast.ForClause); ok && isNameOf(clause.Value, id) {
+		out := x.decodedBy(valueChainOr(clause.Source), depth+1)
+		for i := range out {
+			out[i].Below = append(slices.Clone(out[i].Below), Each)
+		}
+		return out
+	}
+	var out []Decoded
+	for _, m := range x.declared(id) {
+		if m.value != nil {
+			out = append(out, x.decodedBy(m.value, depth+1)...)
+		}
 	}
 	return out
 }

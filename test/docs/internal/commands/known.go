@@ -11,7 +11,7 @@ var Played = []string{
 	"operetta render ./cue/webapp -f config/samples/webapp.yaml",
 	"operetta crd ./cue/webapp | kubectl apply -f -",
 	"operetta crd ./cue/... -o json",
-	"operetta crd --report ./cue/webapp | grep webhook",
+	"operetta crd --report ./cue/webapp",
 	"kubectl get webapp nginx-app -o yaml > cr.yaml",
 	"kubectl get all,configmap,secret -o yaml > live.yaml",
 	"operetta render ./cue/webapp -f cr.yaml --live live.yaml",
