@@ -42,6 +42,7 @@ type runFlags struct {
 	record     recordFlags
 	options    controller.Options
 	dryRun     dryRun
+	shadow     shadowFlags
 }
 
 // The values of --crds: whether run applies CustomResourceDefinitions.
@@ -85,7 +86,7 @@ func newRun(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [packages]",
 		Short: "Run the operators of packages on a cluster",
-		Long:  runLong + dryRunLong,
+		Long:  runLong + dryRunLong + shadowLong,
 		Example: `  operetta run ./cue/...
   operetta run ./cue/webapp --kubeconfig dev.kubeconfig --log json
 
@@ -96,8 +97,16 @@ func newRun(s streams) *cobra.Command {
   operetta run --dry-run ./cue/webapp -f config/samples/webapp.yaml --delete
 
   # What would this version of the package change on the cluster? Nothing is written.
-  operetta run --dry-run=server ./cue/webapp`,
-		PreRunE:           func(*cobra.Command, []string) error { return f.check() },
+  operetta run --dry-run=server ./cue/webapp
+
+  # Does the package make the same as the operator that runs now? Nothing is written.
+  operetta run --shadow --until-same --timeout 10m ./cue/webapp`,
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.shadow.check(cmd.Flags()); err != nil {
+				return err
+			}
+			return f.check()
+		},
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			noteOldFlags(s, cmd)
@@ -112,6 +121,9 @@ func newRun(s streams) *cobra.Command {
 			case dryRunServer:
 				return runServerDryRun(cmd.Context(), s, f, dirs)
 			}
+			if f.shadow.on {
+				return runShadow(cmd.Context(), s, f, dirs)
+			}
 			return runOperators(cmd.Context(), s, f, dirs)
 		},
 	}
@@ -122,6 +134,7 @@ func newRun(s streams) *cobra.Command {
 	f.record.addFlags(cmd)
 	f.evaluation.addFlags(cmd)
 	f.dryRun.addFlags(cmd)
+	f.shadow.addFlags(cmd)
 	f.log.addFlags(cmd)
 	return cmd
 }

@@ -86,7 +86,9 @@ func (f *fixture) compare(cr string) Resource {
 }
 
 // lines returns how a resource compares, as a person reads it.
-func lines(r Resource) []string { return strings.Split(strings.TrimSuffix(r.Text(plan.Ink{}), "\n"), "\n") }
+func lines(r Resource) []string {
+	return strings.Split(strings.TrimSuffix(r.Text(plan.Ink{}), "\n"), "\n")
+}
 
 func TestAResourceIsComparedWithWhatAnotherOperatorHasMade(t *testing.T) {
 	t.Parallel()

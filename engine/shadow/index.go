@@ -1,6 +1,7 @@
 package shadow
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -35,9 +36,9 @@ type index struct {
 // A tracked resource is one that exists.
 type tracked struct {
 	uid types.UID
-	// version is the resource version that was compared last, or "".
-	version string
-	reads   *reads
+	// seen is what fingerprint returns of what was compared last, or "".
+	seen  string
+	reads *reads
 	// selected are the objects that its selections have matched.
 	selected map[cluster.Ref]bool
 }
@@ -120,9 +121,19 @@ func insert[K, V comparable](into map[K]map[V]bool, set K, member V) {
 	into[set][member] = true
 }
 
-// compared notes what the comparison of a resource has read. version is that of the resource. Objects that have
+// fingerprint tells whether a custom resource is another one for a comparison. Its status is not: an operator that
+// reports often must not have it compared each time.
+func fingerprint(m metav1.Object) string {
+	generation := fmt.Sprint(m.GetGeneration())
+	if m.GetGeneration() == 0 {
+		generation = m.GetResourceVersion()
+	}
+	return fmt.Sprint(m.GetUID(), generation, m.GetLabels(), m.GetAnnotations(), m.GetDeletionTimestamp() != nil)
+}
+
+// compared notes what the comparison of a resource has read, and what it was. Objects that have
 // changed since come as events.
-func (x *index) compared(ref cluster.Ref, version string, r *reads) {
+func (x *index) compared(ref cluster.Ref, resource metav1.Object, r *reads) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	t := x.resources[ref]
@@ -130,7 +141,7 @@ func (x *index) compared(ref cluster.Ref, version string, r *reads) {
 		return
 	}
 	x.unread(ref, t)
-	t.version, t.reads = version, r
+	t.seen, t.reads = fingerprint(resource), r
 	for o := range r.objects {
 		insert(x.readers, o.Identity(), ref)
 	}
@@ -203,7 +214,7 @@ func (x *index) resource(ref cluster.Ref, m *metav1.PartialObjectMetadata, what 
 		t = &tracked{uid: m.UID, selected: map[cluster.Ref]bool{}}
 		x.resources[ref], x.byUID[m.UID] = t, ref
 	}
-	if t.version != m.ResourceVersion {
+	if t.seen != fingerprint(m) {
 		concerned[ref] = true
 	}
 }

@@ -59,17 +59,21 @@ type Shadow struct {
 
 	mu     sync.Mutex
 	served map[schema.GroupKind]plan.Version
-	found  map[cluster.Ref]*verdict
-	// compared counts comparisons, and scanned is what it was when the last scan began.
-	compared, scanned int
+	// outdated are the kinds whose package has a next version that is broken.
+	outdated map[schema.GroupKind]bool
+	found    map[cluster.Ref]*verdict
+	// changes counts what was told of resources, and scanned is what it was when the last scan began.
+	changes, scanned int
 	// lacks are the kinds that the last scan may not list.
 	lacks   string
 	noted   map[place]string
 	shown   Summary
 	shownAt time.Time
 	scans   chan struct{}
-	done    func()
-	follow  func(place)
+	// ready is closed once everything has been listed for the first time.
+	ready  chan struct{}
+	done   func()
+	follow func(place)
 	// print makes one call to the printer at a time.
 	print sync.Mutex
 }
@@ -89,8 +93,8 @@ type verdict struct {
 func New(o Options) *Shadow {
 	s := &Shadow{
 		Options: o, index: newIndex(), queue: workqueue.NewTypedDelayingQueue[cluster.Ref](),
-		served: map[schema.GroupKind]plan.Version{}, found: map[cluster.Ref]*verdict{}, scanned: -1,
-		noted: map[place]string{}, scans: make(chan struct{}, 1),
+		served: map[schema.GroupKind]plan.Version{}, outdated: map[schema.GroupKind]bool{}, found: map[cluster.Ref]*verdict{}, scanned: -1,
+		noted: map[place]string{}, scans: make(chan struct{}, 1), ready: make(chan struct{}),
 	}
 	s.tracker = &tracker{client: o.Metadata, mapper: o.Mapper, index: s.index, namespace: o.Namespace, concerns: s.enqueue, note: s.noteUnseen, watches: map[place]watchState{}}
 	return s
@@ -102,6 +106,7 @@ func (s *Shadow) Serve(v plan.Version) {
 	s.index.serve(kind.GroupKind())
 	s.mu.Lock()
 	s.served[kind.GroupKind()] = v
+	delete(s.outdated, kind.GroupKind())
 	follow := s.follow
 	s.mu.Unlock()
 	if follow != nil {
@@ -110,10 +115,19 @@ func (s *Shadow) Serve(v plan.Version) {
 	s.enqueue(s.index.of(kind.GroupKind()))
 }
 
+// Outdated says that the next version of a package is broken. The one before goes on being compared, and the Shadow does
+// not end by itself.
+func (s *Shadow) Outdated(kind schema.GroupKind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.outdated[kind] = true
+}
+
 // Withdraw ends the comparison of the resources of a kind: its package has another one now.
 func (s *Shadow) Withdraw(kind schema.GroupKind) {
 	s.mu.Lock()
 	delete(s.served, kind)
+	delete(s.outdated, kind)
 	s.mu.Unlock()
 	for _, ref := range s.index.withdraw(kind) {
 		s.mu.Lock()

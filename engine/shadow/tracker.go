@@ -68,13 +68,21 @@ func (t *tracker) at(kind schema.GroupVersionKind, namespace string) place {
 func (t *tracker) follow(ctx context.Context, at place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for known := range t.watches {
-		if known.kind.GroupKind() == at.kind.GroupKind() && (known.namespace == "" || known.namespace == at.namespace) {
-			return
-		}
+	if t.find(at) != "" {
+		return
 	}
 	t.watches[at] = starting
 	go t.watch(ctx, at)
+}
+
+// find returns how far the watch that covers a place is, or "". Who holds the lock calls it.
+func (t *tracker) find(at place) watchState {
+	for known, state := range t.watches {
+		if known.kind.GroupKind() == at.kind.GroupKind() && (known.namespace == "" || known.namespace == at.namespace) {
+			return state
+		}
+	}
+	return ""
 }
 
 // followReads watches what a comparison has read.
@@ -87,11 +95,11 @@ func (t *tracker) followReads(ctx context.Context, r *reads) {
 	}
 }
 
-// state returns how far the watch of a place is, or "".
+// state returns how far the watch that covers a place is, or "".
 func (t *tracker) state(at place) watchState {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.watches[at]
+	return t.find(at)
 }
 
 // set sets how far the watch of a place is.
@@ -231,7 +239,6 @@ func (s *sink) Replace(list []any, _ string) error {
 	s.missing(s.at, there)
 	s.set(s.at, synced)
 	s.note(s.at, "")
-	s.concerns(nil)
 	return nil
 }
 

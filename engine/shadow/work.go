@@ -39,6 +39,10 @@ func (s *Shadow) enqueueAfter(ref cluster.Ref, delay time.Duration) {
 
 // work compares resources until the queue ends.
 func (s *Shadow) work(ctx context.Context) {
+	select { // what is said of a resource is to have all that belongs to it
+	case <-s.ready:
+	case <-ctx.Done():
+	}
 	for {
 		ref, ended := s.queue.Get()
 		if ended {
@@ -65,7 +69,6 @@ func (s *Shadow) begin(ref cluster.Ref) {
 func (s *Shadow) end(ref cluster.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.compared++
 	if v := s.found[ref]; v != nil {
 		v.running, v.at = false, time.Now()
 	}
@@ -103,7 +106,7 @@ func (s *Shadow) one(ctx context.Context, ref cluster.Ref) {
 		return // nobody was there to evaluate: what was said before holds
 	}
 	s.tracker.followReads(ctx, read)
-	s.index.compared(ref, cr.GetResourceVersion(), read)
+	s.index.compared(ref, cr, read)
 	s.report(ref, out)
 }
 
@@ -154,6 +157,7 @@ func (s *Shadow) report(ref cluster.Ref, r Resource) {
 	changed := v != nil && (v.state != r.State || v.digest != digest)
 	if changed {
 		v.state, v.digest = r.State, digest
+		s.changes++
 	}
 	s.mu.Unlock()
 	if !changed {
@@ -164,7 +168,7 @@ func (s *Shadow) report(ref cluster.Ref, r Resource) {
 	s.Printer.Resource(r)
 }
 
-// summary counts the resources, and returns whether something is still to be compared.
+// count counts the resources, and reports whether something is still to be compared.
 func (s *Shadow) count() (out Summary, busy bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +193,7 @@ func (s *Shadow) rest() {
 		return
 	}
 	s.mu.Lock()
-	fresh := s.scanned == s.compared
+	fresh := s.scanned == s.changes
 	s.mu.Unlock()
 	if fresh {
 		s.done()
@@ -201,7 +205,7 @@ func (s *Shadow) rest() {
 	}
 }
 
-// seesAll reports whether the resources of all packages are seen, and all that was read is watched as far as it can be.
+// seesAll reports whether the resources of all packages are seen by their last versions, and all that was read is watched as far as it can be.
 func (s *Shadow) seesAll() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,13 +214,22 @@ func (s *Shadow) seesAll() bool {
 			return false
 		}
 	}
-	return s.tracker.isSettled()
+	return len(s.outdated) == 0 && s.tracker.isSettled()
 }
 
 // scanAll lists what nobody watches, at first, from time to time and when it is asked to.
 func (s *Shadow) scanAll(ctx context.Context) {
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !s.tracker.isSettled() {
+		select {
+		case <-ctx.Done():
+		case <-time.After(settle):
+		}
+	}
+	for first := true; ctx.Err() == nil; first = false {
 		s.scan(ctx)
+		if first {
+			close(s.ready)
+		}
 		s.rest()
 		select {
 		case <-ctx.Done():
@@ -229,7 +242,7 @@ func (s *Shadow) scanAll(ctx context.Context) {
 // scan lists what nobody watches once.
 func (s *Shadow) scan(ctx context.Context) {
 	s.mu.Lock()
-	began := s.compared
+	began := s.changes
 	s.mu.Unlock()
 	kinds, err := s.Cluster.Kinds()
 	var lacks []string
