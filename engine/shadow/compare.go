@@ -283,7 +283,9 @@ func (c *comparison) object(ctx context.Context, p rollout.ComponentPreview, o r
 			c.out.Owners = append(c.out.Owners, c.mask.Text(ref.String()+" belongs to "+owner))
 		}
 		if out.Fields, out.MoreFields, err = differences(c.mask, live, o.Manifest); err != nil {
-			c.out.Problems = append(c.out.Problems, plan.Problem{Component: out.Component, Message: c.mask.Text(err.Error())})
+			if len(c.out.Problems) == 0 { // else the preview says it in more words
+				c.out.Problems = append(c.out.Problems, plan.Problem{Component: out.Component, Message: c.mask.Text(err.Error())})
+			}
 			return nil //nolint:nilerr // it is about the object, and said
 		}
 		if len(out.Fields) == 0 {

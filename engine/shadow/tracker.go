@@ -40,7 +40,7 @@ type tracker struct {
 	// concerns is told which resources are to be compared again.
 	concerns func([]cluster.Ref)
 	// note is told what is not seen, and why; "" for a place that is seen again.
-	note func(where place, why string)
+	note func(where place, why error)
 
 	mu sync.Mutex
 	// watches are the places that are watched, and whether each has been listed or cannot be.
@@ -121,10 +121,11 @@ func (t *tracker) isSettled() bool {
 	return true
 }
 
-// watch follows a place until the context ends. While that is not possible, whoever has read something there is
-// compared again each time it is tried.
+// watch follows a place until the context ends. While that is not allowed, whoever has read something there is
+// compared again from time to time.
 func (t *tracker) watch(ctx context.Context, at place) {
 	ctx = klog.NewContext(ctx, logr.Discard()) // what is not seen is noted
+	var polled time.Time
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := t.run(ctx, at)
@@ -133,7 +134,10 @@ func (t *tracker) watch(ctx context.Context, at place) {
 		}
 		if err != nil {
 			t.set(at, refused)
-			t.note(at, whyUnseen(at, err))
+			t.note(at, err)
+		}
+		if err != nil && !cluster.IsKindNotServed(err) && time.Since(polled) > pollInterval {
+			polled = time.Now()
 			t.concerns(t.index.readersOf(at.kind.GroupKind(), at.namespace))
 		}
 		select {
@@ -237,8 +241,11 @@ func (s *sink) Replace(list []any, _ string) error {
 		}
 	}
 	s.missing(s.at, there)
+	if s.state(s.at) == refused { // a kind may be served now that was not
+		s.concerns(s.index.readersOf(s.at.kind.GroupKind(), s.at.namespace))
+	}
 	s.set(s.at, synced)
-	s.note(s.at, "")
+	s.note(s.at, nil)
 	return nil
 }
 

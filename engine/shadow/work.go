@@ -184,6 +184,9 @@ func (s *Shadow) count() (out Summary, busy bool) {
 func (s *Shadow) rest() {
 	now, busy := s.count()
 	s.print.Lock()
+	if s.shownAt.IsZero() {
+		s.shownAt = time.Now() // nothing has been compared at first
+	}
 	if now != s.shown && (!busy || time.Since(s.shownAt) > summaryInterval) {
 		s.shown, s.shownAt = now, time.Now()
 		s.Printer.Summary(now)
@@ -285,29 +288,31 @@ func (s *Shadow) noteLacks(lacks []string, err error) {
 	s.lacks = text
 }
 
-// noteUnseen notes why a place is not watched, or "" once it is, if that has changed.
-func (s *Shadow) noteUnseen(at place, why string) {
-	s.print.Lock()
-	was := s.noted[at]
-	s.noted[at] = why
+// noteUnseen notes why a place is not watched, or nil once it is, if that has changed.
+func (s *Shadow) noteUnseen(at place, err error) {
 	s.mu.Lock()
 	_, own := s.served[at.kind.GroupKind()]
 	s.mu.Unlock()
-	if why != was {
-		switch {
-		case why == "":
-			s.Printer.Note(at.kind.Kind + " is seen now")
-		case own:
-			s.Printer.Note("no " + at.kind.Kind + " is compared: " + why + waitsText)
-		default:
-			s.Printer.Note("changes of " + at.kind.Kind + " objects are not seen at once: " + why)
-		}
+	text := ""
+	switch {
+	case err == nil:
+	case own:
+		text = "no " + at.kind.Kind + " is compared, and it is tried again: " + whyUnseen(at, err)
+	case !cluster.IsKindNotServed(err): // of such a kind there is nothing to be seen
+		text = "changes of " + at.kind.Kind + " objects are seen late, and it is tried again: " + whyUnseen(at, err)
+	}
+	s.print.Lock()
+	was := s.noted[at]
+	s.noted[at] = text
+	switch {
+	case text == was:
+	case text == "":
+		s.Printer.Note(at.kind.Kind + " is seen now")
+	default:
+		s.Printer.Note(text)
 	}
 	s.print.Unlock()
-	if why == "" {
+	if err == nil {
 		s.rest()
 	}
 }
-
-// waitsText says what a Shadow does about resources that it does not see.
-const waitsText = "; it is tried again"
