@@ -343,3 +343,15 @@ func (r *reads) has(kind schema.GroupKind, namespace string) bool {
 		return s.Kind.GroupKind() == kind && (namespace == "" || s.Namespace == "" || s.Namespace == namespace)
 	})
 }
+
+// hasOwned reports whether an object of a kind belongs to a resource.
+func (x *index) hasOwned(kind schema.GroupKind) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for ref := range x.owners {
+		if ref.GroupKind() == kind {
+			return true
+		}
+	}
+	return false
+}

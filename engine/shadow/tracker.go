@@ -322,5 +322,8 @@ func (t *tracker) list(ctx context.Context, at place) error {
 		return err
 	}
 	t.missing(at, there)
+	if t.index.hasOwned(at.kind.GroupKind()) { // who removes or releases such an object wants to see that
+		t.follow(ctx, at)
+	}
 	return nil
 }
