@@ -18,35 +18,46 @@ const (
 
 // findAlike notes for each missing object which of those that nothing renders it may be under another name.
 func (c *comparison) findAlike(ctx context.Context) error {
-	for i := range c.out.Objects {
-		if c.out.Objects[i].Relation != Missing {
+	for i, o := range c.out.Objects {
+		if o.Relation != Missing {
 			continue
 		}
-		wanted := c.renderedAs(c.out.Objects[i])
+		wanted := c.renderedAs(o)
 		if wanted == nil {
 			continue
 		}
-		best, tried := 0, 0
-		for _, d := range c.dependents {
-			if d.GroupKind() != wanted.GroupVersionKind().GroupKind() || c.wanted[d.Identity()] || tried == maxCandidates {
-				continue
-			}
-			tried++
-			ref := d.Ref
-			ref.Version = wanted.GroupVersionKind().Version
-			live, err := c.source.original(ctx, ref)
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if err != nil || live == nil {
-				continue // there is no hint
-			}
-			if share := likeness(live, wanted); share >= alikeFrom && share > best {
-				best, c.out.Objects[i].Alike = share, c.mask.Text(ref.String())
-			}
+		var err error
+		if c.out.Objects[i].Alike, err = c.mostAlike(ctx, wanted); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// mostAlike returns the object that nothing renders and that is most like a rendered one, or "". That one cannot be
+// read is no error: there is no hint then.
+func (c *comparison) mostAlike(ctx context.Context, wanted *unstructured.Unstructured) (string, error) {
+	best, tried, name := 0, 0, ""
+	for _, d := range c.dependents {
+		if d.GroupKind() != wanted.GroupVersionKind().GroupKind() || c.wanted[d.Identity()] || tried == maxCandidates {
+			continue
+		}
+		tried++
+		ref := d.Ref
+		ref.Version = wanted.GroupVersionKind().Version
+		live, err := c.source.original(ctx, ref)
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		if err != nil || live == nil {
+			continue
+		}
+		c.mask.Learn(live)
+		if share := likeness(live, wanted); share >= alikeFrom && share > best {
+			best, name = share, c.mask.Text(ref.String())
+		}
+	}
+	return name, nil
 }
 
 // renderedAs returns what the package renders as an object, or nil.

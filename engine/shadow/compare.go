@@ -286,7 +286,7 @@ func (c *comparison) object(ctx context.Context, p rollout.ComponentPreview, o r
 			if len(c.out.Problems) == 0 { // else the preview says it in more words
 				c.out.Problems = append(c.out.Problems, plan.Problem{Component: out.Component, Message: c.mask.Text(err.Error())})
 			}
-			return nil //nolint:nilerr // it is about the object, and said
+			return nil
 		}
 		if len(out.Fields) == 0 {
 			return nil

@@ -3,6 +3,7 @@ package shadow
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"operetta.dev/engine/cluster"
@@ -46,10 +47,5 @@ func (i Ignored) matches(ref cluster.Ref) bool {
 
 // isIgnored reports whether an object is one of those that are ignored.
 func isIgnored(ignored []Ignored, ref cluster.Ref) bool {
-	for _, i := range append(ignored, helmReleases) {
-		if i.matches(ref) {
-			return true
-		}
-	}
-	return false
+	return helmReleases.matches(ref) || slices.ContainsFunc(ignored, func(i Ignored) bool { return i.matches(ref) })
 }

@@ -304,9 +304,9 @@ func (s *Shadow) noteUnseen(at place, err error) {
 	s.print.Lock()
 	was := s.noted[at]
 	s.noted[at] = text
-	switch {
-	case text == was:
-	case text == "":
+	switch text {
+	case was:
+	case "":
 		s.Printer.Note(at.kind.Kind + " is seen now")
 	default:
 		s.Printer.Note(text)
