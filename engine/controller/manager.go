@@ -178,6 +178,8 @@ func managerOptions(o Options) manager.Options {
 		LeaderElectionNamespace:       o.LeaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
 		RetryPeriod:                   new(leaseRetry),
+		RenewDeadline:                 new(renewDeadline),
+		LeaseDuration:                 new(leaseDuration),
 		MapperProvider:                cluster.NewRESTMapper,
 		NewClient:                     cluster.ConsistentClient,
 		GracefulShutdownTimeout:       new(shutdownTimeout),

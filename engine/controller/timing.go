@@ -72,6 +72,12 @@ const (
 	// adds up to 1.2 times as much again, so that it takes over within two seconds of a
 	// leader that ends in order.
 	leaseRetry = 800 * time.Millisecond
+	// renewDeadline is how long a leader tries to renew its Lease until it ends, and writes nothing any
+	// more. It is that of controller-runtime.
+	renewDeadline = 10 * time.Second
+	// leaseDuration is after how long without a renewal another process leads at the earliest. It is that of
+	// controller-runtime.
+	leaseDuration = 15 * time.Second
 )
 
 // The end of the process, and its metrics.
