@@ -312,7 +312,5 @@ func (s *Shadow) noteUnseen(at place, err error) {
 		s.Printer.Note(text)
 	}
 	s.print.Unlock()
-	if err == nil {
-		s.rest()
-	}
+	s.rest() // this may have been the last watch that was waited for, also if it is refused
 }
