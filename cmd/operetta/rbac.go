@@ -50,6 +50,8 @@ reads elsewhere, according to its reach, adds Roles there, or a ClusterRole if t
 or the kind is cluster-scoped. An administrator installs the CRDs then, and the operator is run
 with --crds leave.
 
+With --shadow, the roles are those of operetta run --shadow: get, list and watch, and nothing else.
+
 With --diff, print the permissions that change between two versions of a package, or of several:
 + is new, - is no longer needed. The exit code is 3 if there is one.
 
@@ -78,10 +80,16 @@ func newRBAC(s streams) *cobra.Command {
   # An operator for one namespace, as with operetta run --namespace team-a
   operetta rbac ./cue/webapp -n team-a --service-account team-a/operetta
 
+  # Who only compares: operetta run --shadow
+  operetta rbac --shadow ./cue/webapp --service-account default/reviewer
+
   # For a review: which permissions does this version add?
   operetta rbac --diff old/webapp new/webapp`,
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.options.Shadow && f.options.PackageObjects {
+				return usageError{errors.New("--shadow is about packages in folders: leave --packages-from-cluster out")}
+			}
 			if f.diff {
 				return f.printDiff(cmd.Context(), s, args)
 			}
@@ -100,6 +108,7 @@ func newRBAC(s streams) *cobra.Command {
 	f.addFlags(cmd)
 	addOverlayFlag(cmd)
 	cmd.Flags().StringVarP(&f.options.Namespace, "namespace", "n", "", "the one namespace that the operator serves; by default all")
+	cmd.Flags().BoolVar(&f.options.Shadow, "shadow", false, "the roles of operetta run --shadow, which only reads")
 	cmd.Flags().BoolVar(&f.diff, "diff", false, "print what changes between two folders or patterns of packages")
 	return cmd
 }

@@ -29,6 +29,8 @@ type runFlags struct {
 	cluster clusterFlags
 	crds    string
 	log     logFlags
+	// output is the format of a dry run and of a shadow.
+	output string
 	// otlp is the URL of a collector of traces.
 	otlp      string
 	configMap string
@@ -42,6 +44,7 @@ type runFlags struct {
 	record     recordFlags
 	options    controller.Options
 	dryRun     dryRun
+	shadow     shadowFlags
 }
 
 // The values of --crds: whether run applies CustomResourceDefinitions.
@@ -85,7 +88,7 @@ func newRun(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [packages]",
 		Short: "Run the operators of packages on a cluster",
-		Long:  runLong + dryRunLong,
+		Long:  runLong + dryRunLong + shadowLong,
 		Example: `  operetta run ./cue/...
   operetta run ./cue/webapp --kubeconfig dev.kubeconfig --log json
 
@@ -96,8 +99,16 @@ func newRun(s streams) *cobra.Command {
   operetta run --dry-run ./cue/webapp -f config/samples/webapp.yaml --delete
 
   # What would this version of the package change on the cluster? Nothing is written.
-  operetta run --dry-run=server ./cue/webapp`,
-		PreRunE:           func(*cobra.Command, []string) error { return f.check() },
+  operetta run --dry-run=server ./cue/webapp
+
+  # Does the package make the same as the operator that runs now? Nothing is written.
+  operetta run --shadow --until-same --timeout 10m ./cue/webapp`,
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.shadow.check(cmd.Flags()); err != nil {
+				return err
+			}
+			return f.check()
+		},
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			noteOldFlags(s, cmd)
@@ -112,6 +123,9 @@ func newRun(s streams) *cobra.Command {
 			case dryRunServer:
 				return runServerDryRun(cmd.Context(), s, f, dirs)
 			}
+			if f.shadow.on {
+				return runShadow(cmd.Context(), s, f, dirs)
+			}
 			return runOperators(cmd.Context(), s, f, dirs)
 		},
 	}
@@ -122,8 +136,18 @@ func newRun(s streams) *cobra.Command {
 	f.record.addFlags(cmd)
 	f.evaluation.addFlags(cmd)
 	f.dryRun.addFlags(cmd)
+	f.shadow.addFlags(cmd)
+	f.addOutput(cmd)
 	f.log.addFlags(cmd)
 	return cmd
+}
+
+// addOutput adds the format of what is no log.
+func (f *runFlags) addOutput(cmd *cobra.Command) {
+	formats := []string{formatText, formatJSON}
+	f.output = formatText
+	cmd.Flags().VarP(&choice{value: &f.output, values: formats}, "output", "o", "with --dry-run or --shadow: format, where json is an object a line")
+	completeFlag(cmd, "output", formats)
 }
 
 // addClusterFlags adds the flags about the cluster and the operator's place in it.
@@ -193,6 +217,9 @@ func (f *runFlags) check() error {
 	}
 	if f.options.MetricsTokenFile != "" && !f.options.MetricsSecure {
 		return usageError{errors.New("--metrics-token-file: a token must not travel unencrypted; leave --metrics-secure=false out")}
+	}
+	if f.output != formatText && f.dryRun.mode == "" && !f.shadow.on {
+		return usageError{fmt.Errorf("-o %s needs --dry-run or --shadow; the log has the flag --log", f.output)}
 	}
 	return errors.Join(f.webhooks.check(&f.options), f.record.check(), f.dryRun.check())
 }

@@ -34,6 +34,8 @@ type Options struct {
 	SecureMetrics bool
 	// ConfigMapNamespace and ConfigMap name the configuration of the operator; "" is none.
 	ConfigMapNamespace, ConfigMap string
+	// Shadow says that the operator only compares, as operetta run --shadow does: it reads, and writes nothing.
+	Shadow bool
 }
 
 // A Package is a package that the operator serves.
@@ -80,8 +82,24 @@ var workloads = []schema.GroupKind{
 	{Group: "apps", Kind: "ReplicaSet"}, {Group: "batch", Kind: "Job"},
 }
 
+// ofShadow returns the permissions to compare the resources of a package.
+func (o Options) ofShadow(p Package, plurals Plurals) permissions {
+	out := permissions{}
+	home := o.home(p)
+	out.allow(Permission{Namespace: home, Group: p.Kind.Group, Resource: p.Plural}, readVerbs...)
+	for _, use := range p.Kinds {
+		for _, namespace := range o.places(use, home) {
+			out.allow(Permission{Namespace: namespace, Group: use.Group, Resource: plurals.of(use.GroupKind)}, readVerbs...)
+		}
+	}
+	return out.minimal()
+}
+
 // ofPackage returns the permissions that a package takes.
 func (o Options) ofPackage(p Package, plurals Plurals) permissions {
+	if o.Shadow {
+		return o.ofShadow(p, plurals)
+	}
 	out := permissions{}
 	home := o.home(p)
 	own := Permission{Namespace: home, Group: p.Kind.Group, Resource: p.Plural}
@@ -127,6 +145,9 @@ type bound struct{ namespace, role string }
 
 // bounds returns the ClusterRoles that the operator is bound to because a package binds them.
 func (o Options) bounds(p Package) []bound {
+	if o.Shadow {
+		return nil
+	}
 	var out []bound
 	for _, b := range p.Binds {
 		out = append(out, bound{at(b.Place, o.home(p)), b.Role})
@@ -167,6 +188,13 @@ func (o Options) places(use vet.Use, home string) []string {
 func (o Options) ofEngine(crds []string) permissions {
 	out := permissions{}
 	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches"}, "list", "watch")
+	if o.ConfigMap != "" {
+		// A watch of one object asks for list and watch with its name.
+		out.allow(Permission{Namespace: o.ConfigMapNamespace, Resource: "configmaps", Name: o.ConfigMap}, readVerbs...)
+	}
+	if o.Shadow {
+		return out.minimal()
+	}
 	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches/status"}, "patch")
 	out.allow(Permission{Namespace: o.Namespace, Group: "events.k8s.io", Resource: "events"}, "create", "patch")
 	definitions := Permission{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
@@ -201,10 +229,6 @@ func (o Options) ofEngine(crds []string) permissions {
 		out.allow(lease, "get", "update")
 		// The library records the leader as an event of the core group beside its Lease.
 		out.allow(Permission{Namespace: o.OperatorNamespace, Resource: "events"}, "create", "patch")
-	}
-	if o.ConfigMap != "" {
-		// A watch of one object asks for list and watch with its name.
-		out.allow(Permission{Namespace: o.ConfigMapNamespace, Resource: "configmaps", Name: o.ConfigMap}, readVerbs...)
 	}
 	return out.minimal()
 }
@@ -274,6 +298,9 @@ func (o Options) roleName(of ...string) string {
 	parts := []string{"operetta", o.OperatorNamespace, o.ServiceAccount}
 	if o.Namespace != "" {
 		parts = append(parts, o.Namespace)
+	}
+	if o.Shadow {
+		parts = append(parts, "shadow")
 	}
 	return strings.Join(append(parts, of...), ":")
 }

@@ -61,6 +61,11 @@ var Played = []string{
 
 // Left are the commands that are not run, each with the reason.
 var Left = map[string]string{
+	"operetta run --shadow ./cue/webapp":                                                         "it runs until somebody ends it; test/e2e compares with an operator that it has",
+	"operetta run --shadow --until-same --timeout 10m ./cue/webapp":                              "it needs another operator; test/e2e has one, and takes its kind over",
+	"operetta run --shadow --until-same --timeout 10m ./cue/webapp -o json":                      "the same",
+	"operetta rbac --shadow ./cue/webapp --service-account team-a/reviewer":                      "the script shadow of cmd/operetta runs it, and test/e2e compares with such roles",
+	"operetta rbac --shadow ./cue/webapp --service-account default/reviewer":                     "the same",
 	"operetta run ./cue/webapp --record /var/lib/operetta/capsules":                              "writes outside of the folder; test/e2e records and replays",
 	"operetta replay 20261124T101530.123Z.capsule.json ./cue/webapp":                             "the name of the file is a time; test/e2e records and replays",
 	"operetta replay 20261124T101530.123Z.capsule.json --with ./fixed/webapp":                    "the name of the file is a time; test/e2e records and replays",
