@@ -49,7 +49,7 @@ func runServerDryRun(ctx context.Context, s streams, f runFlags, dirs []string) 
 			u.SetDeletionTimestamp(&now)
 		}
 	}
-	p := newStepPrinter(s.out, f.dryRun.output, server.Mask(), cluster.Created, cluster.Updated)
+	p := newStepPrinter(s.out, f.output, server.Mask(), cluster.Created, cluster.Updated)
 	var failed error
 	err = server.Run(ctx, given, func(step dryrun.Step) {
 		p.show(step)
