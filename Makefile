@@ -41,6 +41,11 @@ cc: go
 build: go ## build bin/operetta
 	@$(static) go build -trimpath -o bin/operetta ./cmd/operetta
 
+# VERSION is that of the release, and BASE the URL of the folder in which the archives will be.
+.PHONY: krew
+krew: go ## build the archives of the plugin for kubectl, and its manifest for krew (VERSION=v0.1.0 BASE=https://...)
+	@go run ./config/krew -version '$(VERSION)' -base '$(BASE)'
+
 bin/demo: go
 	@[ -e $@ ] || echo "  … build $@ (half a minute the first time)"
 	@$(static) go build -trimpath -o $@ ./test/demo

@@ -35,7 +35,7 @@ sweeps='^Test(A1A2|A3Hooks|A3Leaks|A3Policies|A4|B1)'
 # has an evaluator of its own, so there is nothing that could race.
 templates='^Test(TemplatesSay|EveryForm|WorkersReturn|NoSchema|NoDefinition|NoValue)'
 # Tests that take minutes when they are told to.
-long='^Test(E3|E6OfTwo|Hostile|MostFaultsThatArePut)'
+long='^Test(Cosign|E3|E6OfTwo|Hostile|MostFaultsThatArePut)'
 # Tests that take seconds, and do one thing after the other as the sweeps do: there is nothing that could race.
 serial='^Test(AThousandResourcesTake|ASpecThatChangesAllTheTime|AResourceWithTooLargeAnInventory|WhatIsUsualIsNotHeldUp|AStatusThatIsWipedAllTheTime|AResourceThatIsBeyondALimitInNewWays|AnInventoryThatTheStatusHasNoRoomFor|APreviewSaysThatTheStatusHasNoRoom|AHundredReconcilesSayTheSame|AStatusThatIsTooLargeIsNotTriedForEver|AStatusThatCannotBeReadStopsEverything|AnInputThatIsTooMuchIsReadAgain|WhatIsBeyondALimitIsEvaluatedAgain|WhatWasWrittenBeforeThereWereKeys|SaltsAreKept|WhoeverFightsIsAnswered|TheTimeOfAComponentIsThatOf|TheAttackFindsThePIN|APictureOfAThousand|APNGThatCouldNotBeRead|NothingThatARegistryDoes|LightDefinesWhatFullDefines|HealthOfWhatIsNotThere|WrongManifestsAreRefused|PatternsOfStagesNameTests|TestsHaveNoShortLimits|WhatIsNotPartOfAView|WhatATypeOfTheAuthor|AWorkerThatDoesNotAnswerIsALine|NoCommandPrintsWhatATerminalActsUpon|NoMessageShowsAnyPartOfASecret|ResourceBeyondALimitIsRefused|NoValuePassesThatBreaksAForm|NoSchemaLetsAValuePass|NoDefinitionLetsAValuePass|PackedObjectsTakeAFraction|LabelledObjectsDoNotFillTheCache|EndedObjectsAreRememberedUpToASize|ManyResourcesHaveTheTimeThatOneHas|TheSameSessionGivesTheSameBytes|EvaluationsKeepNothing|StatusFieldsThatAreTooLarge|AReachIsWrittenOut|TypeFaultsAgreeWithCUE|NothingIsDecidedByWhatCUESays|FormsGiveWhatCUEDoes|HostileFolderIsAnError|DeepModuleIsAnError|RenderAndDryRunAndReconcileAgree)'
 # Scripts that say nothing new about what runs at the same time, where each command costs seconds: they are
@@ -67,6 +67,8 @@ stage_modules() {
 	go -C schemas/internal/k8sgen mod tidy -diff || failed=1
 	go -C test/promql mod tidy -diff || failed=1
 	go -C test/helm mod tidy -diff || failed=1
+	go -C test/cosign mod tidy -diff || failed=1
+	go -C test/krew mod tidy -diff || failed=1
 	go_test "$install" || failed=1
 	return $failed
 }
@@ -125,7 +127,7 @@ stage_e2e() {
 }
 stage_long() {
 	local failed=0 fuzz_time=$long_fuzz_time
-	OPERETTA_TEST_LONG=yes go_test './test/e2e ./test/attack ./test/check' -count=1 -p=1 -timeout=30m -run "$long" || failed=1
+	OPERETTA_TEST_LONG=yes go_test './engine/registry ./test/e2e ./test/attack ./test/check' -count=1 -p=1 -timeout=30m -run "$long" || failed=1
 	stage_fuzz || failed=1
 	return $failed
 }

@@ -56,6 +56,9 @@ that refuses the deletion of a Package with resources if its spec.deletionPolicy
 no package needs to be named. The roles for what Packages render are not among them: who they are
 is not known yet.
 
+With --require-signatures, the operator takes only content from registries that one of the keys
+in a file has signed. No Package can weaken that; docs/packages.md describes it.
+
 With --argocd, the part of Argo CD's ConfigMap is printed, too, by which it knows how far the
 resources of the packages are.
 
@@ -78,6 +81,8 @@ type installFlags struct {
 	chart string
 	// argocd also prints the health check for Argo CD.
 	argocd bool
+	// signatures is the file that says which signatures contents need, or "".
+	signatures string
 }
 
 func newInstall(s streams) *cobra.Command {
@@ -106,18 +111,15 @@ func newInstall(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			noteUnserved(s, all)
-			if f.argocd {
-				check, err := objectManifests([]any{install.ArgoCD(kindsDefined(all))})
-				if err != nil {
-					return err
-				}
-				all = append(all, check...)
-			}
 			if f.chart != "" {
 				return f.writeChart(all, defaults)
 			}
-			return printManifests(s.out, f.output, all)
+			printed, err := all()
+			if err != nil {
+				return err
+			}
+			noteUnserved(s, printed)
+			return printManifests(s.out, f.output, printed)
 		},
 	}
 	outputFlag(cmd, &f.output, formatYAML, formatJSON)
@@ -127,6 +129,7 @@ func newInstall(s streams) *cobra.Command {
 	cmd.Flags().StringVar(&f.run.PackageSelector, "package-selector", "", "labels of the Packages to serve, such as team=a; all by default")
 	cmd.Flags().StringVar(&f.chart, "chart", "", "write a Helm chart into this folder and print nothing; its release names the service account and the namespace")
 	cmd.Flags().BoolVar(&f.argocd, "argocd", false, "also print the health checks of the kinds for Argo CD, a part of its ConfigMap")
+	cmd.Flags().StringVar(&f.signatures, "require-signatures", "", "file that says which signatures contents from registries need, as for operetta run; the operator gets it as a ConfigMap")
 	cmd.Flags().StringVar(&f.run.Image, "image", "operetta:latest", "image of the operator")
 	cmd.Flags().Int32Var(&f.run.Replicas, "replicas", 2, "number of processes; one acts, the others stand by")
 	optionalChoiceFlag(cmd, (*string)(&f.run.Webhooks), "webhooks", "also print admission webhooks, whose certificate the operator makes, or cert-manager; off by default", string(install.Operator), string(install.CertManager))
@@ -144,21 +147,27 @@ func (f *installFlags) check() error {
 	if f.run.Replicas < 1 {
 		return usageError{errors.New("--replicas: there is at least one")}
 	}
+	if f.signatures != "" {
+		var err error
+		if f.run.SignaturePolicy, _, err = readPolicy(f.signatures); err != nil {
+			return usageError{err}
+		}
+	}
 	if f.run.Webhooks != install.NoWebhooks && len(f.policies.Operators) > 0 {
 		return usageError{errors.New("--webhooks: an operator that runs elsewhere has no Service")}
 	}
 	return nil
 }
 
-// manifests returns what is installed.
-func (f *installFlags) manifests(ctx context.Context, s streams, args []string) ([]manifest, error) {
+// manifests examines packages, and returns a function that returns what is installed, by the options as they are by then.
+func (f *installFlags) manifests(ctx context.Context, s streams, args []string) (func() ([]manifest, error), error) {
 	f.policies.Namespace = f.options.Namespace
 	if len(f.policies.Operators) > 0 {
 		found, err := f.examine(ctx, args)
 		if err != nil {
 			return nil, err
 		}
-		return f.installation(found)
+		return func() ([]manifest, error) { return f.checked(f.installation(found)) }, nil
 	}
 	r, err := f.rights(ctx, s, args)
 	if err != nil {
@@ -166,15 +175,29 @@ func (f *installFlags) manifests(ctx context.Context, s streams, args []string) 
 	}
 	f.policies.Operators = []string{fmt.Sprintf("system:serviceaccount:%s:%s", f.options.OperatorNamespace, f.options.ServiceAccount)}
 	f.run.Options, f.run.LeavesCRDs, f.run.ConfigMapFlag, f.run.MetricsTokenSecret = f.options, !f.options.InstallsCRDs, f.configMap, f.metricsToken
-	out, err := f.installation(r.found)
-	if err != nil {
-		return nil, err
-	}
 	dirs, err := f.folders(args)
 	if err != nil {
 		return nil, err
 	}
 	packages, err := packageFiles(dirs)
+	if err != nil {
+		return nil, err
+	}
+	return func() ([]manifest, error) { return f.checked(f.operator(r, packages)) }, nil
+}
+
+// checked adds the health check for Argo CD to what is installed, if it is asked for.
+func (f *installFlags) checked(all []manifest, err error) ([]manifest, error) {
+	if err != nil || !f.argocd {
+		return all, err
+	}
+	check, err := objectManifests([]any{install.ArgoCD(kindsDefined(all))})
+	return append(all, check...), err
+}
+
+// operator returns what an operator in the cluster consists of.
+func (f *installFlags) operator(r rights, packages []install.Package) ([]manifest, error) {
+	out, err := f.installation(r.found)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ func (f *installFlags) checkChart(cmd *cobra.Command) error {
 	if f.chart == "" {
 		return nil
 	}
-	for _, name := range []string{"service-account", "leader-election-id", "operator-user", "output", "webhooks"} {
+	for _, name := range []string{"service-account", "leader-election-id", "operator-user", "output"} {
 		if cmd.Flags().Changed(name) {
 			return usageError{errors.New("--chart: it cannot be combined with --" + name)}
 		}
@@ -45,13 +45,41 @@ func chartFile(kind string) string {
 		return "policies.yaml"
 	case "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding":
 		return "rbac.yaml"
+	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
+		return "webhooks.yaml"
 	}
 	return "manager.yaml"
 }
 
 // writeChart writes the chart into its folder. The namespace is that of the release, which Helm creates.
-func (f *installFlags) writeChart(all []manifest, defaults install.Options) error {
-	files := map[string][]string{}
+func (f *installFlags) writeChart(all func() ([]manifest, error), defaults install.Options) error {
+	files, err := install.Documents(func(webhooks install.Certificates) ([]install.Document, error) {
+		f.run.Webhooks = webhooks
+		manifests, err := all()
+		if err != nil {
+			return nil, err
+		}
+		return chartDocuments(manifests)
+	})
+	if err != nil {
+		return err
+	}
+	chart := install.Chart(files, defaults)
+	for _, name := range slices.Sorted(maps.Keys(chart)) {
+		path := filepath.Join(f.chart, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("writing the chart: %w", err)
+		}
+		if err := os.WriteFile(path, []byte(chart[name]), 0o644); err != nil {
+			return fmt.Errorf("writing the chart: %w", err)
+		}
+	}
+	return nil
+}
+
+// chartDocuments returns manifests as documents of a chart.
+func chartDocuments(all []manifest) ([]install.Document, error) {
+	var out []install.Document
 	for _, m := range all {
 		u := &unstructured.Unstructured{Object: m.object}
 		if u.GetKind() == "Namespace" {
@@ -67,23 +95,12 @@ func (f *installFlags) writeChart(all []manifest, defaults install.Options) erro
 		}
 		text, err := yamlOf(m.object)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if u.GetKind() == "CustomResourceDefinition" && u.GetLabels()[crd.PackageLabel] == "" {
 			text = install.Optional(text)
 		}
-		file := chartFile(u.GetKind())
-		files[file] = append(files[file], text)
+		out = append(out, install.Document{ID: u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName(), File: chartFile(u.GetKind()), Text: text})
 	}
-	chart := install.Chart(files, defaults)
-	for _, name := range slices.Sorted(maps.Keys(chart)) {
-		path := filepath.Join(f.chart, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("writing the chart: %w", err)
-		}
-		if err := os.WriteFile(path, []byte(chart[name]), 0o644); err != nil {
-			return fmt.Errorf("writing the chart: %w", err)
-		}
-	}
-	return nil
+	return out, nil
 }

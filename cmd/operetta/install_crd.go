@@ -24,7 +24,7 @@ import (
 )
 
 // installCRD applies a CustomResourceDefinition and waits until the API server serves it. It
-// retries while the API server cannot be reached. It errors as the API server does about an
+// retries while the API server cannot be reached. That of a newer engine it leaves alone. It errors as the API server does about an
 // invalid definition if stored objects could not be read any more.
 func installCRD(ctx context.Context, config *rest.Config, log logr.Logger, want *apiextensionsv1.CustomResourceDefinition) error {
 	client, err := apiextensions.NewForConfig(config)
@@ -45,6 +45,10 @@ func installCRD(ctx context.Context, config *rest.Config, log logr.Logger, want 
 		present, err := crds.Get(ctx, want.Name, metav1.GetOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
+		}
+		if crd.IsNewer(present, want) {
+			log.Info("the definition is that of a newer engine, and stays", "definition", want.Name, "number", present.Annotations[crd.DefinitionsAnnotation], "own", want.Annotations[crd.DefinitionsAnnotation])
+			return nil
 		}
 		if err := crd.CheckStored(present, want); err != nil {
 			return err

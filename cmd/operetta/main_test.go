@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"cuelabs.dev/go/oci/ociregistry"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"operetta.dev/test/registrytest"
@@ -47,10 +49,11 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"reference": copyReference,
-			"exits":     execExits,
-			"deployed":  dumpDeployed,
-			"registry":  func(ts *testscript.TestScript, neg bool, args []string) { startRegistry(t, ts, neg, args) },
+			"reference":  copyReference,
+			"exits":      execExits,
+			"deployed":   dumpDeployed,
+			"signatures": func(ts *testscript.TestScript, _ bool, args []string) { countSignatures(t, ts, args) },
+			"registry":   func(ts *testscript.TestScript, neg bool, args []string) { startRegistry(t, ts, neg, args) },
 		},
 	})
 }
@@ -97,6 +100,32 @@ func startRegistry(t *testing.T, ts *testscript.TestScript, neg bool, args []str
 		}
 	}
 	ts.Setenv("REGISTRY", r.Host)
+}
+
+// countSignatures looks how many signatures the artifact with a tag has: signatures REPOSITORY:TAG {N | none}. With
+// none, there is no such artifact.
+func countSignatures(t *testing.T, ts *testscript.TestScript, args []string) {
+	t.Helper()
+	if len(args) != 2 {
+		ts.Fatalf("usage: signatures REPOSITORY:TAG {N | none}")
+	}
+	store := ts.Value(registryKey{}).(*startedRegistry).Store
+	repo, tag, _ := strings.Cut(args[0], ":")
+	desc, err := store.ResolveTag(t.Context(), repo, tag)
+	if args[1] == "none" {
+		if err == nil {
+			ts.Fatalf("%s was pushed", args[0])
+		}
+		return
+	}
+	ts.Check(err)
+	r, err := store.GetTag(t.Context(), repo, strings.ReplaceAll(string(desc.Digest), ":", "-")+".sig")
+	ts.Check(err)
+	var m ociregistry.Manifest
+	ts.Check(json.NewDecoder(r).Decode(&m))
+	if got := strconv.Itoa(len(m.Layers)); got != args[1] {
+		ts.Fatalf("%s signatures, want %s", got, args[1])
+	}
 }
 
 // registryKey is the key of the registry of a script.

@@ -17,6 +17,7 @@ import (
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/packages"
 	"operetta.dev/engine/registry"
+	"operetta.dev/engine/signature"
 	"operetta.dev/engine/source"
 )
 
@@ -28,6 +29,8 @@ type packageFlags struct {
 	pullSecretNamespace string
 	// insecure are registries that are reached by plain HTTP.
 	insecure []string
+	// signatures is the file that says which signatures contents need, or "".
+	signatures string
 }
 
 // podNamespaceFile has the namespace of the pod that a process runs in.
@@ -45,6 +48,28 @@ func (f packageFlags) options(selector labels.Selector, registries *registry.Cli
 		Selector: selector, PullSecretNamespace: namespace,
 		Registries: registries,
 	}
+}
+
+// policy returns which signatures contents need; nil asks for none.
+func (f packageFlags) policy() (*signature.Policy, error) {
+	if f.signatures == "" {
+		return nil, nil
+	}
+	_, out, err := readPolicy(f.signatures)
+	return out, err
+}
+
+// readPolicy reads the file of --require-signatures.
+func readPolicy(file string) ([]byte, *signature.Policy, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--require-signatures: %w", err)
+	}
+	out, err := signature.ParsePolicy(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--require-signatures: %s: %w", file, err)
+	}
+	return text, out, nil
 }
 
 // check errors if the flags contradict each other. It returns the selector.

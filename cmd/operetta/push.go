@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"operetta.dev/engine/registry"
+	"operetta.dev/engine/signature"
 	"operetta.dev/engine/source"
 )
 
@@ -23,12 +25,18 @@ The credentials are those of the cue command: cue login, or the configuration of
 registry on this machine is reached by plain HTTP, and so are those that --insecure-registry
 names.
 
+With --sign-key, the artifact is signed as cosign sign --key signs it without a transparency log, so
+that cosign verify --key --insecure-ignore-tlog accepts it, and an operator that demands the key. The
+key is one that cosign generate-key-pair has made, whose password is in COSIGN_PASSWORD, or one in the
+form of PKCS #8 without a password. Signatures of other keys stay.
+
 The command prints the source of a Package, with the digest that pins the content.`
 
 // pushFlags are the settings of `operetta push`.
 type pushFlags struct {
 	quiet    bool
 	insecure []string
+	signKey  string
 }
 
 func newPush(s streams) *cobra.Command {
@@ -39,6 +47,9 @@ func newPush(s streams) *cobra.Command {
 		Long:  pushLong,
 		Example: `  operetta push ./shop registry.example.com/example.com/operators:v0.1.2
 
+  # Signed for operators that verify it by cosign.pub
+  COSIGN_PASSWORD=... operetta push --sign-key cosign.key ./shop registry.example.com/example.com/operators:v0.1.2
+
   # Only the digest, for scripts
   operetta push -q ./shop registry.example.com/example.com/operators:v0.1.2`,
 		Args:              usageArgs(cobra.ExactArgs(2)),
@@ -47,6 +58,7 @@ func newPush(s streams) *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print only the digest")
 	cmd.Flags().StringArrayVar(&f.insecure, "insecure-registry", nil, "host of a registry that is reached by plain HTTP, such as registry.test:5000; repeat the flag for more")
+	cmd.Flags().StringVar(&f.signKey, "sign-key", "", "file with a private key that signs the artifact, such as cosign.key; by default it is not signed")
 	return cmd
 }
 
@@ -61,6 +73,10 @@ func (f pushFlags) run(ctx context.Context, s streams, dir, reference string) er
 	}
 	if len(dirs) != 1 {
 		return usageError{fmt.Errorf("%d packages: %s; name one", len(dirs), strings.Join(dirs, ", "))}
+	}
+	signer, err := f.signer()
+	if err != nil {
+		return err
 	}
 	checked, err := checkedForPush(ctx, dirs[0])
 	if err != nil {
@@ -77,15 +93,24 @@ func (f pushFlags) run(ctx context.Context, s streams, dir, reference string) er
 	if err != nil {
 		return fmt.Errorf("package %s: %w", dirs[0], err)
 	}
-	digest, err := registry.New(registry.Options{Insecure: f.insecure}).Push(ctx, packed, to)
+	client := registry.New(registry.Options{Insecure: f.insecure})
+	digest, err := client.Push(ctx, packed, to)
 	if err != nil {
 		return err
+	}
+	if signer != nil {
+		if err := client.Sign(ctx, packed, to, digest, signer); err != nil {
+			return fmt.Errorf("%s was pushed, and is not signed: %w", digest, err)
+		}
 	}
 	if f.quiet {
 		printLinef(s.out, "%s", digest)
 		return nil
 	}
 	printLinef(s.err, "pushed %s", packed.Version)
+	if signer != nil {
+		printLinef(s.err, "signed by the key %s", signer.Key.ID)
+	}
 	printLinef(s.out, "source:")
 	printLinef(s.out, "  oci:")
 	printLinef(s.out, "    reference: %s", to)
@@ -94,6 +119,28 @@ func (f pushFlags) run(ctx context.Context, s streams, dir, reference string) er
 		printLinef(s.out, "    path: %s", rel)
 	}
 	return nil
+}
+
+// passwordVariable has the password of a private key, as for cosign.
+const passwordVariable = "COSIGN_PASSWORD"
+
+// signer returns who signs the artifact, or nil. It comes first: what cannot be signed is not pushed.
+func (f pushFlags) signer() (*signature.Signer, error) {
+	if f.signKey == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(f.signKey)
+	if err != nil {
+		return nil, fmt.Errorf("--sign-key: %w", err)
+	}
+	out, err := signature.ParseSigner(text, []byte(os.Getenv(passwordVariable)))
+	if errors.Is(err, signature.ErrPassword) {
+		return nil, fmt.Errorf("--sign-key: %s: %w; %s has it", f.signKey, err, passwordVariable)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--sign-key: %s: %w", f.signKey, err)
+	}
+	return out, nil
 }
 
 // checkedForPush returns the package in a folder once it has passed its checks.

@@ -185,6 +185,7 @@ func (f *runFlags) addServingFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.packages.selector, "package-selector", "", "labels of the Packages to serve, such as team=a; all by default")
 	flags.StringVar(&f.packages.pullSecretNamespace, "pull-secret-namespace", "", "namespace of the Secrets with credentials for the registries of Packages; by default the namespace of the pod")
 	flags.StringArrayVar(&f.packages.insecure, "insecure-registry", nil, "host of a registry that is reached by plain HTTP, such as registry.test:5000; repeat the flag for more")
+	flags.StringVar(&f.packages.signatures, "require-signatures", "", "file that says which repositories contents may come from, and which keys have to have signed them; by default what each Package says")
 }
 
 // addOldFlags adds the names that flags had before, so that a Deployment of an older version still starts.
@@ -266,7 +267,10 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	if f.options.Capsules, err = f.recorder(); err != nil {
 		return err
 	}
-	registries := f.registries()
+	registries, err := f.registries()
+	if err != nil {
+		return err
+	}
 	o := &operator{log: log, config: config, flags: f, registries: registries, loader: source.Loader{Modules: registries, Overlays: loader.Overlays}}
 	if o.examiner, err = newExaminer(f.packageMemory); err != nil {
 		return err
@@ -295,12 +299,13 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 
 // registries returns the client of registries. Modules are cached in the state folder, which may be the only one
 // that the process can write to.
-func (f runFlags) registries() *registry.Client {
-	o := registry.Options{Insecure: f.packages.insecure}
+func (f runFlags) registries() (*registry.Client, error) {
+	policy, err := f.packages.policy()
+	o := registry.Options{Insecure: f.packages.insecure, Policy: policy}
 	if f.stateDir != "" {
 		o.CacheDir = filepath.Join(f.stateDir, "modules")
 	}
-	return registry.New(o)
+	return registry.New(o), err
 }
 
 // ownCRDs returns the definitions of the engine's own kinds.

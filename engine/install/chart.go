@@ -3,6 +3,7 @@ package install
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,6 +56,77 @@ var references = map[string]string{
 	releaseName: ".Release.Name", releaseNamespace: ".Release.Namespace", chartImage: ".Values.image",
 }
 
+// A Document is an object of a chart as YAML.
+type Document struct {
+	// ID tells it from the others of its variant, and File is the template that has it.
+	ID, File string
+	// Text is the object.
+	Text string
+}
+
+// choices are the values of webhooks that a release has to choose from, in the order in which the templates have them.
+var choices = []Certificates{NoWebhooks, Operator, CertManager}
+
+// Documents returns the documents of a chart, each with its separator, by the names of its templates. variants has what is installed for each
+// value of webhooks: what is the same for all is there once, and the rest depends on that value.
+func Documents(variants func(Certificates) ([]Document, error)) (map[string][]string, error) {
+	texts := map[Certificates]map[string]string{}
+	var all []Document
+	for _, choice := range choices {
+		documents, err := variants(choice)
+		if err != nil {
+			return nil, err
+		}
+		texts[choice] = map[string]string{}
+		for _, d := range documents {
+			texts[choice][d.ID] = d.Text
+			if !slices.ContainsFunc(all, func(other Document) bool { return other.ID == d.ID }) {
+				all = append(all, d)
+			}
+		}
+	}
+	out := map[string][]string{}
+	for _, d := range all {
+		out[d.File] = append(out[d.File], alternatives(texts, d.ID)...)
+	}
+	return out, nil
+}
+
+// alternatives returns the texts of one object, each with the values of webhooks for which it is.
+func alternatives(texts map[Certificates]map[string]string, id string) []string {
+	var different []string
+	of := map[string][]string{}
+	for _, choice := range choices {
+		text, is := texts[choice][id]
+		if !is {
+			continue
+		}
+		if of[text] == nil {
+			different = append(different, text)
+		}
+		of[text] = append(of[text], strconv.Quote(string(choice)))
+	}
+	for i, text := range different {
+		different[i] = separator + text
+		if len(of[text]) < len(choices) { // with its separator: what is not there leaves no empty document behind
+			different[i] = choiceBegin + strings.Join(of[text], " ") + "\n" + different[i] + choiceEnd + "\n"
+		}
+	}
+	return different
+}
+
+// separator begins a document.
+const separator = "---\n"
+
+// The lines around a document that is only there for some values of webhooks.
+const (
+	choiceBegin = "# operetta-chart-webhooks-begin "
+	choiceEnd   = "# operetta-chart-webhooks-end"
+)
+
+// choiceLine is the first one of them.
+var choiceLine = regexp.MustCompile(`(?m)^` + choiceBegin + `(.*)$`)
+
 // template returns a manifest as a template of a chart.
 func template(manifest string) string {
 	text := strings.ReplaceAll(manifest, "{{", `{{ "{{" }}`) // a package may contain that
@@ -67,8 +139,24 @@ func template(manifest string) string {
 	}
 	text = strings.ReplaceAll(text, "\n"+optionalBegin+"\n", "\n{{- if .Values.crds }}\n")
 	text = strings.ReplaceAll(text, "\n"+optionalEnd+"\n", "\n{{- end }}\n")
+	text = choiceLine.ReplaceAllString(text, "{{- if has .Values.webhooks (list $1) }}")
+	text = strings.ReplaceAll(text, "\n"+choiceEnd+"\n", "\n{{- end }}\n")
 	return strings.ReplaceAll(text, strconv.Itoa(chartReplicas), "{{ .Values.replicas }}")
 }
+
+// valuesSchema has Helm refuse values that the templates do not know.
+const valuesSchema = `{
+  "$schema": "http://json-schema.org/draft-07/schema#",
+  "type": "object",
+  "required": ["image", "replicas", "crds", "webhooks"],
+  "properties": {
+    "image": {"type": "string", "minLength": 1},
+    "replicas": {"type": "integer", "minimum": 1},
+    "crds": {"type": "boolean"},
+    "webhooks": {"enum": ["", "operator", "cert-manager"]}
+  }
+}
+`
 
 // Chart returns the files of a Helm chart by their names. manifests are the files with objects of ForChart, each
 // with its documents. o has the defaults.
@@ -88,10 +176,14 @@ replicas: %d
 # Whether the definitions of the engine's own kinds, such as Patch, are part of the release.
 # One release of a cluster has them; set it to false for the others.
 crds: true
-`, o.Image, o.Replicas),
+# Whether the operator serves admission webhooks: "" is not, "operator" makes the certificate
+# itself, and "cert-manager" leaves that to cert-manager.
+webhooks: %q
+`, o.Image, o.Replicas, o.Webhooks),
+		"values.schema.json": valuesSchema,
 	}
 	for name, documents := range manifests {
-		out["templates/"+name] = "# Printed by operetta install --chart; do not edit.\n" + strings.TrimPrefix(template("\n"+strings.Join(documents, "---\n")), "\n")
+		out["templates/"+name] = "{{- /* Printed by operetta install --chart; do not edit. */ -}}\n" + strings.TrimPrefix(template("\n"+strings.Join(documents, "")), "\n")
 	}
 	return out
 }

@@ -1,6 +1,8 @@
 package install
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"path"
@@ -32,6 +34,8 @@ type Options struct {
 	PackageSelector string
 	// MetricsTokenSecret is the Secret with the token of those who may read metrics; "" has the API server asked.
 	MetricsTokenSecret string
+	// SignaturePolicy says which signatures contents from registries need; nil is none.
+	SignaturePolicy []byte
 	// ConfigMapFlag is the value of --config-map, or "".
 	ConfigMapFlag string
 }
@@ -55,6 +59,12 @@ const (
 const (
 	tokenKey    = "token"
 	tokenFolder = "/metrics-token"
+)
+
+// The ConfigMap with the policy for signatures: its key, and the folder in which it is mounted.
+const (
+	signaturesKey    = "policy.yaml"
+	signaturesFolder = "/signatures"
 )
 
 // maxConfigMap is how much of files a ConfigMap holds: the API server accepts a megabyte with the names.
@@ -83,6 +93,9 @@ func Of(packages []Package, o Options) ([]any, error) {
 			return nil, err
 		}
 		out = append(out, config)
+	}
+	if o.SignaturePolicy != nil {
+		out = append(out, o.signaturePolicy())
 	}
 	if o.servesMetrics() {
 		out = append(out, o.metrics())
@@ -132,6 +145,21 @@ func (o Options) configMap(p Package) (*corev1.ConfigMap, error) {
 		return nil, fmt.Errorf("package %s: it has %d bytes, and a ConfigMap holds %d; put it into an image of your own", p.Name, size, maxConfigMap)
 	}
 	return out, nil
+}
+
+// signaturesName returns the name of the ConfigMap with the policy for signatures. The operator reads it when it
+// starts, so another policy has another name, by which the Deployment starts it again.
+func (o Options) signaturesName() string {
+	const bytes = 4 // enough to tell the policies of one operator apart
+	sum := sha256.Sum256(o.SignaturePolicy)
+	return o.ServiceAccount + "-signatures-" + hex.EncodeToString(sum[:bytes])
+}
+
+func (o Options) signaturePolicy() *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: o.named(o.signaturesName()),
+		Immutable: new(true), Data: map[string]string{signaturesKey: string(o.SignaturePolicy)},
+	}
 }
 
 func (o Options) metrics() *corev1.Service {
@@ -194,6 +222,9 @@ func (o Options) Args(packages []Package) []string {
 	if o.ConfigMapFlag != "" {
 		out = append(out, "--config-map="+o.ConfigMapFlag)
 	}
+	if o.SignaturePolicy != nil {
+		out = append(out, "--require-signatures="+path.Join(signaturesFolder, signaturesKey))
+	}
 	out = append(out, o.webhookArgs()...)
 	metrics := fmt.Sprintf("--metrics-bind-address=:%d", metricsPort)
 	switch {
@@ -224,6 +255,11 @@ func (o Options) volumes(packages []Package) ([]corev1.Volume, []corev1.VolumeMo
 	for _, name := range []string{"tmp", "state"} {
 		volumes = append(volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 		mounts = append(mounts, corev1.VolumeMount{Name: name, MountPath: "/" + name})
+	}
+	if o.SignaturePolicy != nil {
+		source := corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: o.signaturesName()}}
+		volumes = append(volumes, corev1.Volume{Name: "signatures", VolumeSource: corev1.VolumeSource{ConfigMap: &source}})
+		mounts = append(mounts, corev1.VolumeMount{Name: "signatures", MountPath: signaturesFolder, ReadOnly: true})
 	}
 	if o.MetricsTokenSecret != "" {
 		secret := corev1.SecretVolumeSource{SecretName: o.MetricsTokenSecret, Items: []corev1.KeyToPath{{Key: tokenKey, Path: tokenKey}}}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"operetta.dev/engine/rbac"
 )
@@ -28,6 +30,7 @@ func TestArgumentsFollowFromOptions(t *testing.T) {
 		"Asking":      {"the API server says who may read metrics", Options{Options: rbac.Options{SecureMetrics: true}}, nil, append([]string{"run"}, always...)},
 		"Token":       {"a token says it where the API server may not be asked", Options{MetricsTokenSecret: "x"}, nil, append([]string{"run", "--metrics-token-file=/metrics-token/token"}, always...)},
 		"Selecting":   {"another operator serves the other Packages", Options{Options: rbac.Options{PackageObjects: true}, PackageSelector: "a=b"}, nil, append([]string{"run", "--packages-from-cluster", "--package-selector=a=b"}, alone...)},
+		"Signatures":  {"the file is that of the ConfigMap", Options{SignaturePolicy: []byte("x")}, nil, append([]string{"run", "--require-signatures=/signatures/policy.yaml"}, alone...)},
 		"Webhooks":    {"the operator keeps its certificate", Options{Options: rbac.Options{OperatorNamespace: "home", ServiceAccount: "op"}, Webhooks: Operator}, nil, append([]string{"run", "--webhook-bind-address=:9443", "--webhook-secret=home/op-webhooks", "--webhook-service=home/op-webhooks", "--webhook-configuration=op-webhooks.home"}, alone...)},
 		"CertManager": {"somebody else keeps the certificate", Options{Options: rbac.Options{OperatorNamespace: "home", ServiceAccount: "op"}, Webhooks: CertManager}, nil, append([]string{"run", "--webhook-bind-address=:9443", "--webhook-cert-dir=/webhook-certificate", "--webhook-service=home/op-webhooks"}, alone...)},
 	} {
@@ -37,6 +40,40 @@ func TestArgumentsFollowFromOptions(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+func TestAnotherPolicyForSignaturesStartsTheOperatorAgain(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for _, policy := range []string{"a", "b"} {
+		objects, err := Of(nil, Options{Options: rbac.Options{ServiceAccount: "op", OperatorNamespace: "home"}, SignaturePolicy: []byte(policy)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, pods := "", ""
+		for _, o := range objects {
+			switch u := o.(type) {
+			case *corev1.ConfigMap:
+				config = u.Name
+				if diff := cmp.Diff(map[string]string{"policy.yaml": policy}, u.Data); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			case *appsv1.Deployment:
+				for _, v := range u.Spec.Template.Spec.Volumes {
+					if v.ConfigMap != nil {
+						pods = v.ConfigMap.Name
+					}
+				}
+			}
+		}
+		if config == "" || pods != config {
+			t.Errorf("the pods have %q, and the ConfigMap is %q", pods, config)
+		}
+		names[config] = true
+	}
+	if len(names) != 2 {
+		t.Errorf("%v: the operator reads its policy only when it starts", names)
 	}
 }
 

@@ -26,6 +26,8 @@ type content struct {
 	conflict *problem
 	// artifact is what was fetched, or nil.
 	artifact *registry.Artifact
+	// provenance is with which signatures the content is accepted, or "" if that is not noted.
+	provenance string
 	// askAgain is when it is fetched again, and tries is how often that has failed.
 	askAgain time.Time
 	tries    int
@@ -52,9 +54,15 @@ func (r *Reconciler) read(ctx context.Context, p Package, s *state) *problem {
 func (r *Reconciler) readSource(ctx context.Context, p Package, s *state) *problem {
 	if p.Source.OCI != nil {
 		r.ConfigMaps.Forget(p.Name)
-		return r.readFetched(ctx, p, s, "oci "+fmt.Sprintf("%+v", *p.Source.OCI), func(ctx context.Context, known *registry.Artifact) (*registry.Artifact, *source.Snapshot, error) {
+		return r.readFetched(ctx, p, s, "oci "+fmt.Sprintf("%+v", *p.Source.OCI), func(ctx context.Context, known *registry.Artifact) (fetched, error) {
 			return r.fetchModule(ctx, p, known)
 		})
+	}
+	from, err := r.objectProvenance()
+	if err != nil {
+		s.endFetch()
+		s.content = content{problem: notFetched(err)}
+		return s.content.problem.fresh()
 	}
 	version, files, wrong := r.files(ctx, p)
 	if wrong != nil {
@@ -70,13 +78,14 @@ func (r *Reconciler) readSource(ctx context.Context, p Package, s *state) *probl
 	}
 	snapshot, err := load(later{})
 	if errors.Is(err, errLater) {
-		return r.readFetched(ctx, p, s, version, func(ctx context.Context, _ *registry.Artifact) (*registry.Artifact, *source.Snapshot, error) {
-			snapshot, err := load(within{ctx, r.Registries})
-			return nil, snapshot, err
+		return r.readFetched(ctx, p, s, version, func(ctx context.Context, _ *registry.Artifact) (fetched, error) {
+			modules := r.Registries.Modules(nil)
+			snapshot, err := load(within{ctx, modules})
+			return fetched{nil, snapshot, r.fetchedProvenance(nil, nil, modules)}, err
 		})
 	}
 	s.endFetch()
-	s.content = content{version: version}
+	s.content = content{version: version, provenance: from}
 	if err != nil {
 		s.content.problem = unusable(err)
 		return s.content.problem.fresh()

@@ -12,6 +12,7 @@ import (
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/registry"
 	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/signature"
 	"operetta.dev/engine/source"
 )
 
@@ -106,6 +107,14 @@ type Registries interface {
 	source.Modules
 	// Fetch returns what a source names. It errors with a registry.Error.
 	Fetch(ctx context.Context, s registry.Source) (*registry.Artifact, error)
+	// Modules returns the modules for one package; one of some keys has to have signed each, unless there are none.
+	Modules(own signature.Keys) *registry.Modules
+	// Notes reports whether it is noted with which signatures contents were accepted.
+	Notes(own signature.Keys) bool
+	// Still errors if an artifact that was verified before is none that is accepted now.
+	Still(v registry.Verified, own signature.Keys) error
+	// Objects errors if files that an object of the cluster has are not accepted.
+	Objects() error
 }
 
 // Secrets reads the Secrets with the credentials for registries.

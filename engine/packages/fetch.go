@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,10 +20,16 @@ type fetch struct {
 	version string
 	cancel  context.CancelFunc
 	// done is closed when the rest is set.
-	done     chan struct{}
-	artifact *registry.Artifact
-	snapshot *source.Snapshot
-	err      error
+	done chan struct{}
+	fetched
+	err error
+}
+
+// fetched is what was fetched. A content that is known already has no snapshot.
+type fetched struct {
+	artifact   *registry.Artifact
+	snapshot   *source.Snapshot
+	provenance string
 }
 
 // ended reports whether the result is known.
@@ -68,7 +75,7 @@ func (f *slots) take(ctx context.Context, most int) (func(), error) {
 }
 
 // A fetcher gets a content. known is what was fetched last; if it is still that, there is no snapshot.
-type fetcher func(ctx context.Context, known *registry.Artifact) (*registry.Artifact, *source.Snapshot, error)
+type fetcher func(ctx context.Context, known *registry.Artifact) (fetched, error)
 
 // readFetched is read for what takes a registry. A reconcile never waits for it: until the first fetch has ended,
 // the Package has the reason Fetching, and what was accepted last is served.
@@ -103,7 +110,7 @@ func (r *Reconciler) beginFetch(ctx context.Context, p Package, s *state, versio
 		end, err := r.fetches.take(ctx, maxFetches)
 		if err == nil {
 			limited, cancel := context.WithTimeout(ctx, fetchLimit)
-			f.artifact, f.snapshot, err = protected(limited, get, known)
+			f.fetched, err = protected(limited, get, known)
 			cancel()
 			end()
 		}
@@ -114,7 +121,7 @@ func (r *Reconciler) beginFetch(ctx context.Context, p Package, s *state, versio
 }
 
 // protected calls a fetcher. A panic of the parser, over what a registry has sent, is an error.
-func protected(ctx context.Context, get fetcher, known *registry.Artifact) (a *registry.Artifact, s *source.Snapshot, err error) {
+func protected(ctx context.Context, get fetcher, known *registry.Artifact) (out fetched, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("reading the content: %v", cause)
@@ -141,7 +148,7 @@ func (r *Reconciler) endOfFetch(p Package, s *state) {
 		s.content.askAgain = r.Now().Add(jitter(tagAgain))
 	}
 	if f.snapshot != nil {
-		s.content.artifact, s.content.plain = described(f.artifact), f.snapshot
+		s.content.artifact, s.content.plain, s.content.provenance = described(f.artifact), f.snapshot, f.provenance
 	}
 }
 
@@ -150,7 +157,7 @@ func described(a *registry.Artifact) *registry.Artifact {
 	if a == nil {
 		return nil
 	}
-	return &registry.Artifact{Digest: a.Digest, Module: a.Module}
+	return &registry.Artifact{Digest: a.Digest, Module: a.Module, Verified: a.Verified}
 }
 
 // jitter returns a delay that is up to a tenth shorter or longer.
@@ -168,27 +175,29 @@ func ociSource(p Package) registry.Source {
 }
 
 // fetchModule fetches the module of a Package, and what that depends on.
-func (r *Reconciler) fetchModule(ctx context.Context, p Package, known *registry.Artifact) (*registry.Artifact, *source.Snapshot, error) {
+func (r *Reconciler) fetchModule(ctx context.Context, p Package, known *registry.Artifact) (fetched, error) {
 	from := ociSource(p)
+	from.Keys = p.keys
 	if known != nil {
 		from.Known = known.Digest
 	}
 	if name := p.Source.OCI.PullSecret; name != "" {
 		var err error
 		if from.Credentials, err = r.Secrets.PullSecret(ctx, name); err != nil {
-			return nil, nil, &PullSecretError{name, err}
+			return fetched{}, &PullSecretError{name, err}
 		}
 	}
 	artifact, err := r.Registries.Fetch(ctx, from)
 	if err != nil || artifact.Files == nil {
-		return artifact, nil, err
+		return fetched{artifact: artifact}, err
 	}
 	dir := p.Source.OCI.Path
 	if dir == "" {
 		dir = "."
 	}
-	snapshot, err := source.Loader{Modules: within{ctx, r.Registries}}.Module(p.Name, p.origin(), dir, artifact.Files)
-	return artifact, snapshot, err
+	modules := r.Registries.Modules(p.keys)
+	snapshot, err := source.Loader{Modules: within{ctx, modules}}.Module(p.Name, p.origin(), dir, artifact.Files)
+	return fetched{artifact, snapshot, r.fetchedProvenance(p.keys, artifact, modules)}, err
 }
 
 // A PullSecretError says why a Secret with credentials cannot be used.
@@ -214,6 +223,9 @@ func notFetched(err error) *problem {
 		return out
 	}
 	out.stage, out.reason, out.passes = reading, reasonOf(of.Code), of.Transient()
+	if slices.Contains([]registry.Code{registry.Unsigned, registry.BadSignature, registry.NotAllowed}, of.Code) {
+		out.stage = loading // it was read, and is not accepted
+	}
 	if _, dependency := errors.AsType[*source.DependencyError](err); !dependency {
 		out.message, out.faults = of.Error(), nil
 	}
@@ -237,6 +249,12 @@ func reasonOf(code registry.Code) Reason {
 		return ReasonSourceTooLarge
 	case registry.Invalid:
 		return ReasonInvalidReference
+	case registry.Unsigned:
+		return ReasonUnsigned
+	case registry.BadSignature:
+		return ReasonSignatureInvalid
+	case registry.NotAllowed:
+		return ReasonSourceNotAllowed
 	}
 	panic(fmt.Sprintf("engine/packages: unknown code %d", code))
 }

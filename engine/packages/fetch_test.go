@@ -17,6 +17,7 @@ import (
 
 	"operetta.dev/engine/registry"
 	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/signature"
 	"operetta.dev/engine/status"
 	"operetta.dev/test/registrytest"
 )
@@ -44,6 +45,8 @@ type fetchingSite struct {
 	registry *registrytest.Registry
 	digest   string
 	events   []string
+	// policy is what the operator demands of signatures.
+	policy *signature.Policy
 }
 
 func newFetchingSite(t *testing.T) *fetchingSite {
@@ -61,7 +64,7 @@ func (f *fetchingSite) Record(_ *unstructured.Unstructured, e rollout.Event) {
 
 func (f *fetchingSite) restart() {
 	f.site.restart()
-	f.Reconciler.Registries = registry.New(registry.Options{Env: f.registry.Env(f.t), Now: func() time.Time { return f.now }})
+	f.Reconciler.Registries = registry.New(registry.Options{Env: f.registry.Env(f.t), Now: func() time.Time { return f.now }, Policy: f.policy})
 	f.Reconciler.Secrets = pullSecret{f.registry.DockerConfig()}
 	f.Reconciler.Recorder = f
 }

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/signature"
 )
 
 // The kinds of this package.
@@ -69,6 +70,14 @@ type OCIReference struct {
 	Path string `json:"path,omitempty"`
 	// PullSecret is the name of a Secret with credentials, in the namespace of the operator.
 	PullSecret string `json:"pullSecret,omitempty"`
+	// Verify says which signatures the module needs.
+	Verify Verify `json:"verify,omitzero"`
+}
+
+// Verify says which signatures a module, and those that it depends on, need besides those that the operator demands.
+type Verify struct {
+	// Keys are public keys in PEM form, of which one has to have signed; without any, none has to.
+	Keys []string `json:"keys,omitempty"`
 }
 
 // A ConfigMapReference names a ConfigMap whose data are the files.
@@ -104,6 +113,8 @@ type Package struct {
 	Spec
 
 	Name string
+	// keys are those of Verify.
+	keys signature.Keys
 	// object is the Package as it was read.
 	object *unstructured.Unstructured
 }
@@ -118,6 +129,11 @@ func Parse(u *unstructured.Unstructured) (Package, error) {
 	}
 	if err == nil {
 		err = p.Canary.check()
+	}
+	if err == nil && p.Source.OCI != nil {
+		if p.keys, err = signature.ParseKeys(p.Source.OCI.Verify.Keys); err != nil {
+			err = fmt.Errorf("source.oci.verify.keys: %w", err)
+		}
 	}
 	if err != nil {
 		return p, fmt.Errorf("package %s: reading the spec: %w", p.Name, err)

@@ -112,6 +112,10 @@ func (s *state) keepPinned(some []revision) {
 
 // loadPinned notes how far a kept version is that a resource is pinned to.
 func (r *Reconciler) loadPinned(ctx context.Context, p Package, s *state, v revision, out *Pins) error {
+	if err := r.accepts(p, v.provenance); err != nil {
+		out.Unusable[v.digest] = "its signatures are not those that are demanded"
+		return nil //nolint:nilerr // the resource says it
+	}
 	known := s.pinned[v.digest]
 	if known == nil || known.exam.outdated(r.Now()) {
 		kept, err := r.readRevision(ctx, p, v.name)

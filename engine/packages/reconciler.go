@@ -216,6 +216,7 @@ func (r *Reconciler) stand(ctx context.Context, p Package, s *state, out *result
 		return
 	}
 	r.fallBack(ctx, p, s, out)
+	r.sayUnverified(p, s, out.problem)
 	if s.served != nil && out.problem.stage == holding && s.served.Digest() == s.content.digest() {
 		out.problem = nil // it was held back only because this process has just begun
 	}
@@ -235,6 +236,9 @@ func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result)
 	case same:
 		if out.problem = r.dropCanary(ctx, p, s); out.problem == nil && (s.outdated != "" || !s.isDefined()) {
 			out.problem = r.mend(ctx, p, s)
+		}
+		if out.problem == nil {
+			out.problem = r.noteProvenance(ctx, p, s)
 		}
 		return
 	case p.deleted():
@@ -408,6 +412,7 @@ func (r *Reconciler) fallBack(ctx context.Context, p Package, s *state, out *res
 	told := out.problem.location(p.Name)
 	if s.served == nil {
 		r.restore(ctx, p, s, told, out)
+		told = out.problem.location(p.Name)
 	} else if err := r.goOn(ctx, p, s, told); err != nil {
 		out.problem.err = errors.Join(out.problem.err, err)
 		return

@@ -16,6 +16,11 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 	if last == nil || out.problem.stage != holding && last.digest == s.content.digest() {
 		return
 	}
+	if err := r.accepts(p, last.provenance); err != nil {
+		out.problem.addMessage(fmt.Sprintf("%s, which was accepted last, is not used: %v", last.digest, err))
+		out.problem.passes = out.problem.reason == ReasonFetching // nothing is served, and the resources say so
+		return
+	}
 	exam, err := r.examine(ctx, p, s, last.snapshot)
 	if err != nil {
 		out.problem.err = errors.Join(out.problem.err, err)

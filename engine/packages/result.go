@@ -41,6 +41,12 @@ const (
 	ReasonSourceTooLarge Reason = "SourceTooLarge"
 	// ReasonInvalidReference: the reference or the configuration of registries is wrong, or the registry leads to plain HTTP.
 	ReasonInvalidReference Reason = "InvalidReference"
+	// ReasonUnsigned: the module, or one that it depends on, has no signature, and one is demanded.
+	ReasonUnsigned Reason = "Unsigned"
+	// ReasonSignatureInvalid: it has some, and none that is accepted.
+	ReasonSignatureInvalid Reason = "SignatureInvalid"
+	// ReasonSourceNotAllowed: the operator takes no content from such a source.
+	ReasonSourceNotAllowed Reason = "SourceNotAllowed"
 	// ReasonBroken: the content has faults.
 	ReasonBroken Reason = "PackageBroken"
 	// ReasonCheckFailed: the check was ended, because it took too much time or memory.

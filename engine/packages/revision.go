@@ -24,6 +24,8 @@ type revision struct {
 	uid    types.UID
 	number int64
 	digest string
+	// provenance is with which signatures it was accepted, or "" if that was not noted.
+	provenance string
 	// snapshot is nil for all but the newest.
 	snapshot *source.Snapshot
 }
@@ -133,7 +135,7 @@ func numbered(p Package, u *unstructured.Unstructured) (revision, error) {
 	if err != nil || digest == "" {
 		return revision{}, errUnnumbered
 	}
-	return revision{name: u.GetName(), uid: u.GetUID(), number: number, digest: digest}, nil
+	return revision{name: u.GetName(), uid: u.GetUID(), number: number, digest: digest, provenance: u.GetAnnotations()[provenanceAnnotation]}, nil
 }
 
 // belongs errors if a revision belongs to another Package, even of the same name, or is about to be deleted.
@@ -182,7 +184,7 @@ func parseRevision(p Package, u *unstructured.Unstructured) (revision, error) {
 	if snapshot.Digest() != digest {
 		return revision{}, fmt.Errorf("its files have the digest %s, not %s", snapshot.Digest(), digest)
 	}
-	return revision{name: u.GetName(), uid: u.GetUID(), number: number, digest: digest, snapshot: snapshot}, nil
+	return revision{name: u.GetName(), uid: u.GetUID(), number: number, digest: digest, provenance: u.GetAnnotations()[provenanceAnnotation], snapshot: snapshot}, nil
 }
 
 // keep makes a content the revision that was accepted last.
@@ -190,26 +192,33 @@ func (r *Reconciler) keep(ctx context.Context, p Package, s *state, snapshot *so
 	if err := r.readRevisions(ctx, p, s); err != nil {
 		return err
 	}
-	last := int64(0)
+	from := s.content.provenance
+	number, present := int64(1), types.UID("")
 	if len(s.revisions) > 0 {
-		if s.revisions[0].digest == snapshot.Digest() {
-			return nil
+		newest := s.revisions[0]
+		number = newest.number + 1
+		if newest.digest == snapshot.Digest() {
+			if newest.provenance == from {
+				return nil
+			}
+			number, present = newest.number, newest.uid // it is the same one, and was verified anew
 		}
-		last = s.revisions[0].number
 	}
-	want := newRevision(p, snapshot, last+1)
+	want := newRevision(p, snapshot, number, from)
+	want.SetUID(present)
 	u, err := r.Revisions.Apply(ctx, want)
 	if err != nil {
 		s.revisionsRead = false // somebody else may have written or deleted it
 		return fmt.Errorf("package %s: keeping the content: %w", p.Name, err)
 	}
-	s.revisions = append(s.revisions, revision{name: u.GetName(), uid: u.GetUID(), number: last + 1, digest: snapshot.Digest(), snapshot: snapshot})
+	s.revisions = slices.DeleteFunc(s.revisions, func(v revision) bool { return v.number == number })
+	s.revisions = append(s.revisions, revision{name: u.GetName(), uid: u.GetUID(), number: number, digest: snapshot.Digest(), provenance: from, snapshot: snapshot})
 	sortRevisions(s.revisions)
 	return nil
 }
 
 // newRevision returns the PackageRevision of a content.
-func newRevision(p Package, snapshot *source.Snapshot, number int64) *unstructured.Unstructured {
+func newRevision(p Package, snapshot *source.Snapshot, number int64, from string) *unstructured.Unstructured {
 	files := map[string]any{}
 	for name, text := range snapshot.Texts() {
 		files[name] = text
@@ -224,7 +233,11 @@ func newRevision(p Package, snapshot *source.Snapshot, number int64) *unstructur
 	u.SetGroupVersionKind(RevisionKind)
 	u.SetName(revisionName(p, number, digest))
 	u.SetLabels(map[string]string{crd.PackageLabel: p.Name})
-	u.SetAnnotations(map[string]string{numberAnnotation: strconv.FormatInt(number, 10), digestAnnotation: digest})
+	annotations := map[string]string{numberAnnotation: strconv.FormatInt(number, 10), digestAnnotation: digest}
+	if from != "" {
+		annotations[provenanceAnnotation] = from
+	}
+	u.SetAnnotations(annotations)
 	u.Object["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{ //nolint:forcetypeassert // SetName has made it
 		"apiVersion": Kind.GroupVersion().String(), "kind": Kind.Kind, "name": p.Name, "uid": string(p.object.GetUID()), "controller": true,
 	}}

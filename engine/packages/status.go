@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/registry"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
@@ -75,7 +76,7 @@ func (r *Reconciler) newStatus(ctx context.Context, p Package, s *state, out *re
 		after["sourceDigest"] = digest
 	}
 	if a := s.content.artifact; a != nil {
-		after["artifact"] = map[string]any{"digest": a.Digest, "module": a.Module}
+		after["artifact"] = artifactStatus(a)
 	}
 	if len(s.revisions) > 0 {
 		after["lastGoodDigest"] = s.revisions[0].digest
@@ -109,6 +110,24 @@ func (r *Reconciler) newStatus(ctx context.Context, p Package, s *state, out *re
 		retain(after, before, "resources", "revisions")
 	}
 	return after
+}
+
+// artifactStatus returns what is told of a module.
+func artifactStatus(a *registry.Artifact) map[string]any {
+	out := map[string]any{"digest": a.Digest, "module": a.Module}
+	if a.Verified != nil && len(a.Verified.Keys) > 0 {
+		out["signedBy"] = stringsOf(a.Verified.Keys)
+	}
+	return out
+}
+
+// stringsOf returns texts as JSON values.
+func stringsOf(texts []string) []any {
+	out := make([]any, len(texts))
+	for i, text := range texts {
+		out[i] = text
+	}
+	return out
 }
 
 // retain copies fields of an earlier status that cannot be determined now.

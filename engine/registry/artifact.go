@@ -10,6 +10,7 @@ import (
 	"cuelabs.dev/go/oci/ociregistry/ociauth"
 	"cuelabs.dev/go/oci/ociregistry/ociclient"
 	"cuelabs.dev/go/oci/ociregistry/ociref"
+	"operetta.dev/engine/signature"
 )
 
 // A Source is what is to be fetched.
@@ -21,8 +22,10 @@ type Source struct {
 	// Credentials are a configuration of Docker, as a Secret of type kubernetes.io/dockerconfigjson has it. Only
 	// the registry that an entry names gets it. Helpers that it names are not run.
 	Credentials []byte
-	// Known is the digest of the content that the caller has; if it is the one, there are no Files.
+	// Known is the digest of the content that the caller has, which was verified; if it is the one, there are no Files.
 	Known string
+	// Keys are keys of which one has to have signed the content, besides those of the policy; without any, none has to.
+	Keys signature.Keys
 }
 
 // An Artifact is a module that was fetched.
@@ -33,6 +36,8 @@ type Artifact struct {
 	Module string
 	// Files are its CUE files, or nil if the Source knows them.
 	Files fs.FS
+	// Verified says with which signatures it was accepted; nil if the Source knows it.
+	Verified *Verified
 }
 
 // The media types of the artifacts that the cue command publishes.
@@ -73,13 +78,17 @@ func (c *Client) Fetch(ctx context.Context, s Source) (*Artifact, error) {
 	if err != nil {
 		return nil, err
 	}
+	demands, err := c.demands(ref.Host+"/"+ref.Repository, s.Keys)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	from, err := c.open(ref.Host, s.Credentials)
 	if err != nil {
 		return nil, err
 	}
-	out, err := fetch(ctx, from, ref, s.Known)
+	out, err := fetch(ctx, from, wanted{Reference: ref, version: ref.Tag, known: s.Known, demands: demands})
 	if err != nil {
 		return nil, of(ref.Host, causedBy(ctx, err))
 	}
@@ -119,18 +128,34 @@ func credentialsOf(data []byte) (ociauth.Config, error) {
 	return config, nil
 }
 
-func fetch(ctx context.Context, from ociregistry.Interface, ref ociref.Reference, known string) (*Artifact, error) {
-	if ref.Digest != "" && string(ref.Digest) == known {
-		return &Artifact{Digest: known}, nil
+// wanted is a module that is to be fetched from a registry.
+type wanted struct {
+	ociref.Reference
+
+	// version is that of the module, or another tag.
+	version string
+	// known is the digest of a content that need not be fetched, or "".
+	known string
+	// demands are keys; one of each has to have signed.
+	demands []signature.Keys
+}
+
+// fetch fetches a module. Nothing of it is read before it is known to be signed.
+func fetch(ctx context.Context, from ociregistry.Interface, w wanted) (*Artifact, error) {
+	if w.Digest != "" && string(w.Digest) == w.known {
+		return &Artifact{Digest: w.known}, nil
 	}
-	r, err := manifestOf(ctx, from, ref)
+	r, err := manifestOf(ctx, from, w.Reference)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
 	out := &Artifact{Digest: string(r.Descriptor().Digest)}
-	if out.Digest == known {
+	if out.Digest == w.known {
 		return out, nil
+	}
+	if out.Verified, err = verify(ctx, from, w.Reference, out.Digest, w.demands); err != nil {
+		return nil, err
 	}
 	data, err := io.ReadAll(r)
 	if err != nil {
@@ -138,12 +163,12 @@ func fetch(ctx context.Context, from ociregistry.Interface, ref ociref.Reference
 	}
 	var m ociregistry.Manifest
 	if err := json.Unmarshal(data, &m); err != nil || m.Config.MediaType != moduleType || len(m.Layers) != 2 || m.Layers[1].MediaType != moduleFileType && m.Layers[1].ArtifactType != moduleFileType {
-		return nil, errorf(NotModule, "%s is not a CUE module; operetta push and cue mod publish make one", ref)
+		return nil, errorf(NotModule, "%s is not a CUE module; operetta push and cue mod publish make one", w.Reference)
 	}
 	if m.Layers[0].Size > maxBlob {
 		return nil, tooLarge(maxBlob)
 	}
-	blob, err := from.GetBlob(ctx, ref.Repository, m.Layers[0].Digest)
+	blob, err := from.GetBlob(ctx, w.Repository, m.Layers[0].Digest)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +176,7 @@ func fetch(ctx context.Context, from ociregistry.Interface, ref ociref.Reference
 	if data, err = io.ReadAll(blob); err != nil {
 		return nil, err
 	}
-	files, version, err := unpack(data, ref.Tag)
+	files, version, err := unpack(data, w.version)
 	if err != nil {
 		return nil, err
 	}

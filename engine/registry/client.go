@@ -14,10 +14,12 @@ import (
 	"sync"
 	"time"
 
+	"cuelabs.dev/go/oci/ociregistry/ociref"
 	"cuelang.org/go/mod/modcache"
 	"cuelang.org/go/mod/modconfig"
 	"cuelang.org/go/mod/modregistry"
 	"cuelang.org/go/mod/module"
+	"operetta.dev/engine/signature"
 )
 
 // Options are how registries are reached. The zero value is what the cue command does.
@@ -33,6 +35,8 @@ type Options struct {
 	Transport http.RoundTripper
 	// Now is the clock; nil is that of the machine.
 	Now func() time.Time
+	// Policy says which repositories are asked, and which signatures their contents need; nil demands none.
+	Policy *signature.Policy
 }
 
 // A Client fetches modules from registries. It has those that packages depend on, through CUE's cache on disk.
@@ -41,9 +45,16 @@ type Client struct {
 
 	mu sync.Mutex
 	// failures are what could not be fetched.
-	failures map[module.Version]failure
+	failures map[attempt]failure
 	// memory has modules where there is no folder for the cache, the oldest first.
 	memory []inMemory
+}
+
+// attempt is what was tried: a module that some keys have not signed may be signed by others.
+type attempt struct {
+	module.Version
+
+	keys string
 }
 
 // failure is why a module could not be fetched, and when it is tried again.
@@ -69,28 +80,35 @@ func New(o Options) *Client {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Client{options: o, failures: map[module.Version]failure{}}
+	return &Client{options: o, failures: map[attempt]failure{}}
 }
 
 // Module returns the files of a version of a module. path has the major version. It errors with an Error. A
 // module that could not be fetched is not asked for again at once, however often it is wanted.
 func (c *Client) Module(path, version string) (fs.FS, error) {
+	files, _, err := c.module(path, version, nil)
+	return files, err
+}
+
+// module is Module for modules that one of some keys has to have signed, unless there are none.
+func (c *Client) module(path, version string, own signature.Keys) (fs.FS, *Verified, error) {
 	v, err := module.NewVersion(path, version)
 	if err != nil || !v.IsCanonical() {
-		return nil, errorf(Invalid, "%s %s is not an exact version of a module", path, version)
+		return nil, nil, errorf(Invalid, "%s %s is not an exact version of a module", path, version)
 	}
+	tried := attempt{v, strings.Join(own.IDs(), " ")}
 	c.mu.Lock()
-	failed, again := c.failures[v]
+	failed, again := c.failures[tried]
 	c.mu.Unlock()
 	if again && c.options.Now().Before(failed.until) {
-		return nil, failed.err
+		return nil, nil, failed.err
 	}
-	files, err := c.fetch(v)
+	files, verified, err := c.fetch(v, own)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
-		delete(c.failures, v)
-		return files, nil
+		delete(c.failures, tried)
+		return files, verified, nil
 	}
 	delay := failureAgain
 	if again {
@@ -99,22 +117,54 @@ func (c *Client) Module(path, version string) (fs.FS, error) {
 	if len(c.failures) >= maxFailures {
 		clear(c.failures) // each is asked for once more
 	}
-	c.failures[v] = failure{err, c.options.Now().Add(delay), delay}
-	return nil, err
+	c.failures[tried] = failure{err, c.options.Now().Add(delay), delay}
+	return nil, nil, err
 }
 
-// fetch returns the files of a module: from the cache, or from its registry.
-func (c *Client) fetch(v module.Version) (fs.FS, error) {
+// fetch returns the files of a module: from the cache, or from its registry. What has to be signed never comes
+// from the cache, where anything may be that was fetched when nothing had to be.
+func (c *Client) fetch(v module.Version, own signature.Keys) (fs.FS, *Verified, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
 	defer cancel()
 	resolver, err := c.resolver()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	host := ""
-	if location, ok := resolver.ResolveToLocation(v.BasePath(), v.Version()); ok {
-		host = location.Host
+	location, known := resolver.ResolveToLocation(v.BasePath(), v.Version())
+	if !known {
+		files, err := c.fetchCached(ctx, resolver, v, "")
+		return files, nil, err
 	}
+	ref := ociref.Reference{Host: location.Host, Repository: location.Repository, Tag: location.Tag}
+	demands, err := c.demands(ref.Host+"/"+ref.Repository, own)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(demands) > 0 {
+		return c.fetchSigned(ctx, resolver, v, wanted{Reference: ref, version: v.Version(), demands: demands})
+	}
+	files, err := c.fetchCached(ctx, resolver, v, ref.Host)
+	return files, &Verified{Repository: ref.Host + "/" + ref.Repository}, err
+}
+
+// fetchSigned fetches a module that has to be signed.
+func (c *Client) fetchSigned(ctx context.Context, resolver modregistry.Resolver, v module.Version, w wanted) (fs.FS, *Verified, error) {
+	at, err := resolver.ResolveToRegistry(v.BasePath(), v.Version())
+	if err != nil {
+		return nil, nil, of(w.Host, err)
+	}
+	out, err := fetch(ctx, checked{at.Registry}, w)
+	if err != nil {
+		return nil, nil, of(w.Host, causedBy(ctx, err))
+	}
+	if out.Module != v.String() {
+		return nil, nil, of(w.Host, errorf(NotModule, "it has sent %s in place of %s", out.Module, v))
+	}
+	return out.Files, out.Verified, nil
+}
+
+// fetchCached fetches a module through the cache.
+func (c *Client) fetchCached(ctx context.Context, resolver modregistry.Resolver, v module.Version, host string) (fs.FS, error) {
 	client := modregistry.NewClientWithResolver(checkedResolver{resolver})
 	dir, err := c.cacheDir()
 	if err != nil {
@@ -240,4 +290,40 @@ func (r checkedResolver) ResolveToRegistry(path, version string) (modregistry.Re
 		out.Registry = checked{out.Registry}
 	}
 	return out, err
+}
+
+// Modules has modules for one package, and notes with which signatures they were accepted.
+type Modules struct {
+	client *Client
+	own    signature.Keys
+
+	mu       sync.Mutex
+	verified []Verified
+}
+
+// Modules returns the modules for a package. One of some keys has to have signed each of them, besides those of the
+// policy, unless there are none.
+func (c *Client) Modules(own signature.Keys) *Modules { return &Modules{client: c, own: own} }
+
+// Module is Module of the client.
+func (m *Modules) Module(path, version string) (fs.FS, error) {
+	files, verified, err := m.client.module(path, version, m.own)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.verified = append(m.verified, *verified)
+	return files, nil
+}
+
+// Verified returns what was noted, sorted.
+func (m *Modules) Verified() []Verified {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := slices.Clone(m.verified)
+	slices.SortFunc(out, func(a, b Verified) int {
+		return cmp.Or(cmp.Compare(a.Repository, b.Repository), cmp.Compare(a.Digest, b.Digest))
+	})
+	return slices.CompactFunc(out, func(a, b Verified) bool { return a.Repository == b.Repository && a.Digest == b.Digest })
 }

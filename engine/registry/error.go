@@ -38,6 +38,12 @@ const (
 	TooLarge
 	// Invalid: the reference or the configuration is wrong, and nothing was asked.
 	Invalid
+	// Unsigned: the registry has no signature of the content, and one is demanded.
+	Unsigned
+	// BadSignature: it has some, and none that is accepted.
+	BadSignature
+	// NotAllowed: the policy takes nothing from there, and nothing was asked.
+	NotAllowed
 )
 
 // An Error is the error of a registry.
@@ -62,7 +68,7 @@ func (e *Error) Transient() bool {
 	switch e.Code {
 	case Unreachable, TimedOut, Failed:
 		return true
-	case Unauthorized, NotFound, DigestMismatch, NotModule, TooLarge, Invalid:
+	case Unauthorized, NotFound, DigestMismatch, NotModule, TooLarge, Invalid, Unsigned, BadSignature, NotAllowed:
 		return false
 	}
 	panic(fmt.Sprintf("engine/registry: unknown code %d", e.Code))
@@ -77,7 +83,7 @@ func errorf(code Code, format string, args ...any) *Error {
 func of(host string, err error) *Error {
 	if own, ok := errors.AsType[*Error](err); ok {
 		out := *own
-		if out.Code != Invalid {
+		if out.Code != Invalid && out.Code != NotAllowed {
 			out.Host = host
 		}
 		return &out

@@ -208,7 +208,20 @@ func ParseTarget(reference string) (ociref.Reference, error) {
 func (c *Client) Push(ctx context.Context, p *Package, to ociref.Reference) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, pushTimeout)
 	defer cancel()
-	target := &pushTarget{repository: to.Repository, tag: to.Tag}
+	at, err := c.openToPush(p, to)
+	if err != nil {
+		return "", of(to.Host, err)
+	}
+	target := &pushTarget{Interface: at, repository: to.Repository, tag: to.Tag}
+	client := modregistry.NewClientWithResolver(target)
+	if err := client.PutModuleWithMetadata(ctx, p.Version, bytes.NewReader(p.Zip), int64(len(p.Zip)), p.Metadata); err != nil {
+		return "", of(to.Host, causedBy(ctx, errors.Join(target.err, err)))
+	}
+	return target.digest, nil
+}
+
+// openToPush returns a registry with the credentials of the cue command.
+func (c *Client) openToPush(p *Package, to ociref.Reference) (ociregistry.Interface, error) {
 	plain := plainHosts(to.Host, c.options.Insecure)
 	suffix := "+secure"
 	if plain(to.Host) {
@@ -218,18 +231,10 @@ func (c *Client) Push(ctx context.Context, p *Package, to ociref.Reference) (str
 		Env: c.options.Env, CUERegistry: to.Host + suffix, Transport: newTransport(c.options.Transport, plain), ClientType: "operetta",
 	})
 	if err != nil {
-		return "", errorf(Invalid, "%s is not the name of a registry", to.Host)
+		return nil, errorf(Invalid, "%s is not the name of a registry", to.Host)
 	}
 	at, err := resolver.ResolveToRegistry(p.Version.BasePath(), p.Version.Version())
-	if err != nil {
-		return "", of(to.Host, err)
-	}
-	target.Interface = at.Registry
-	client := modregistry.NewClientWithResolver(target)
-	if err := client.PutModuleWithMetadata(ctx, p.Version, bytes.NewReader(p.Zip), int64(len(p.Zip)), p.Metadata); err != nil {
-		return "", of(to.Host, causedBy(ctx, errors.Join(target.err, err)))
-	}
-	return target.digest, nil
+	return at.Registry, err
 }
 
 // pushTarget is one place in a registry, which remembers the digest of what was pushed there, and what has gone

@@ -28,6 +28,7 @@ var layers = [][]string{
 	{"graph", "fieldpath"},
 	{"template"},
 	{"source", "registry", "redact", "fault", "object", "certificates", "history"},
+	{"signature"},
 }
 
 // layerOf returns the layer of a package of the engine, or -1.

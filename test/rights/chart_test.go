@@ -17,14 +17,20 @@ import (
 // helm runs Helm, which a module of its own pins, and returns what it prints.
 func helm(t *testing.T, args ...string) []byte {
 	t.Helper()
-	dir := filepath.Join(harness.Suite.Root, "test", "helm")
-	cmd := exec.CommandContext(t.Context(), "go", slices.Concat([]string{"-C", dir, "tool", "helm"}, args)...)
-	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+t.TempDir(), "HELM_CONFIG_HOME="+t.TempDir(), "HELM_DATA_HOME="+t.TempDir())
-	out, err := cmd.Output()
+	out, err := tryHelm(t, args...)
 	if err != nil {
 		t.Fatalf("helm %s: %v%s\n%s", strings.Join(args, " "), err, harness.StderrOf(err), out)
 	}
 	return out
+}
+
+// tryHelm is helm for what Helm may refuse.
+func tryHelm(t *testing.T, args ...string) ([]byte, error) {
+	t.Helper()
+	dir := filepath.Join(harness.Suite.Root, "test", "helm")
+	cmd := exec.CommandContext(t.Context(), "go", slices.Concat([]string{"-C", dir, "tool", "helm"}, args)...)
+	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+t.TempDir(), "HELM_CONFIG_HOME="+t.TempDir(), "HELM_DATA_HOME="+t.TempDir())
+	return cmd.Output()
 }
 
 // It needs no Helm, so that it runs wherever the other tests do.
@@ -45,11 +51,29 @@ func TestF41TheChartIsWhatInstallPrints(t *testing.T) {
 	chart := t.TempDir()
 	operetta(t, "install", harness.PackageDir("webapp"), "--chart", chart)
 	helm(t, "lint", "--strict", chart)
+	for name, webhooks := range map[string]string{"without webhooks": "", "own certificates": "operator", "cert-manager": "cert-manager"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			helm(t, "lint", "--strict", chart, "--set", "webhooks="+webhooks)
+			args := []string{"install", harness.PackageDir("webapp"), "--leader-election-id", "operetta"}
+			if webhooks != "" {
+				args = append(args, "--webhooks="+webhooks)
+			}
+			want := byIdentity(objectsIn(t, operetta(t, args...)))
+			delete(want, "Namespace /"+operatorNamespace) // Helm creates it
+			got := byIdentity(objectsIn(t, []byte(strings.TrimPrefix(string(helm(t, "template", "operetta", chart, "--namespace", operatorNamespace, "--kube-version", "1.36.0", "--set", "webhooks="+webhooks)), "---\n"))))
+			withoutKeep(t, got)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("what helm template prints (-operetta install +helm template):\n%s", diff)
+			}
+		})
+	}
+}
 
-	want := byIdentity(objectsIn(t, operetta(t, "install", harness.PackageDir("webapp"), "--leader-election-id", "operetta")))
-	delete(want, "Namespace /"+operatorNamespace) // Helm creates it
-	got := byIdentity(objectsIn(t, []byte(strings.TrimPrefix(string(helm(t, "template", "operetta", chart, "--namespace", operatorNamespace, "--kube-version", "1.36.0")), "---\n"))))
-	for _, object := range got {
+// withoutKeep takes from definitions the annotation by which Helm leaves them behind, which each of them has to have.
+func withoutKeep(t *testing.T, all map[string]map[string]any) {
+	t.Helper()
+	for _, object := range all {
 		u := &unstructured.Unstructured{Object: object}
 		if u.GetKind() == "CustomResourceDefinition" && u.GetAnnotations()[install.KeepAnnotation] != "keep" {
 			t.Errorf("%s is deleted with a release, and all resources with it", u.GetName())
@@ -59,8 +83,20 @@ func TestF41TheChartIsWhatInstallPrints(t *testing.T) {
 			unstructured.RemoveNestedField(object, "metadata", "annotations")
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("what helm template prints (-operetta install +helm template):\n%s", diff)
+}
+
+// A value that no template knows would leave the Deployment out.
+func TestAChartRefusesValuesThatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	chart := t.TempDir()
+	operetta(t, "install", harness.PackageDir("webapp"), "--chart", chart, "--webhooks=cert-manager")
+	if values := filesIn(t, chart)["values.yaml"]; !strings.Contains(values, "webhooks: \"cert-manager\"\n") {
+		t.Errorf("the flag is not the default:\n%s", values)
+	}
+	for _, value := range []string{"webhooks=Operator", "webhooks=true", "webhooks=null", "replicas=0", "image="} {
+		if out, err := tryHelm(t, "template", "operetta", chart, "--kube-version", "1.36.0", "--set", value); err == nil {
+			t.Errorf("--set %s is accepted:\n%.500s", value, out)
+		}
 	}
 }
 
@@ -106,6 +142,13 @@ func TestAReleaseOfAChartIsInstalledUpgradedAndUninstalled(t *testing.T) {
 	s.ExpectObject(deployment, "to have two pods", ready(2))
 	helm(t, "upgrade", "shop", chart, admin, "--namespace", home, "--set", "replicas=3", "--set", "image=registry.example/operetta:1")
 	s.ExpectObject(deployment, "to have three pods", ready(3))
+	// Webhooks are switched on and off again.
+	configuration := harness.Object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", "shop-webhooks."+home)
+	helm(t, "upgrade", "shop", chart, admin, "--namespace", home, "--reuse-values", "--set", "webhooks=operator")
+	s.ExpectObject(configuration, "to exist", harness.Exists)
+	s.ExpectObject(harness.Object("v1", "Secret", home, "shop-webhooks"), "to exist", harness.Exists)
+	helm(t, "upgrade", "shop", chart, admin, "--namespace", home, "--reuse-values", "--set", "webhooks=")
+	s.ExpectGone(configuration)
 	helm(t, "uninstall", "shop", admin, "--namespace", home)
 	s.ExpectGone(deployment)
 	s.ExpectObject(harness.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things."+p.Name+".example.com"), "to stay", harness.Exists)
