@@ -40,6 +40,7 @@ type runFlags struct {
 	packages   packageFlags
 	webhooks   webhookFlags
 	record     recordFlags
+	accounts   impersonations
 	options    controller.Options
 	dryRun     dryRun
 }
@@ -69,6 +70,11 @@ runs. It writes nothing after the interrupt.
 With --packages-from-cluster, the command serves the Packages of the cluster, too: objects that
 have the files of a package, or name the ConfigMap that does. Without folders, it serves only
 those. docs/packages.md describes them.
+
+With --impersonate, the operator acts as a service account for all that concerns the custom
+resources of a package: it reads and watches them, writes their objects and status and tears
+them down with the rights of that account, and with none of its own. Its own user needs only
+the right to impersonate the account. operetta rbac --impersonate prints the roles of both.
 
 Custom resources of packages that do not run here are not reconciled. Deleted ones are still
 cleaned up, using the inventory in their status; pass --package-missing=leave to leave that to
@@ -133,6 +139,7 @@ func (f *runFlags) addClusterFlags(cmd *cobra.Command) {
 	flags.StringVarP(&f.options.CustomResourceNamespace, "namespace", "n", "", "serve only the custom resources in this namespace")
 	flags.StringVar(&f.configMap, "config-map", "", "namespace/name of a ConfigMap with the configuration, under the key PACKAGE.yaml")
 	flags.Var(&annotationList{value: &f.options.Allow, allowed: reconcile.Administrative}, "allow-annotations", "annotations of custom resources that affect others and are ignored unless listed here; none by default")
+	f.accounts.addFlag(cmd)
 	completeFlag(cmd, "allow-annotations", unprefixed(reconcile.Administrative))
 	flags.IntVar(&f.options.Concurrency, "concurrency", 4, "how many custom resources of a package are reconciled concurrently")
 }
@@ -211,7 +218,7 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	log := f.log.open(s)
 	ctrllog.SetLogger(log)
 	klog.SetLogger(log)
-	f.options.Log = log
+	f.options.Log, f.options.Accounts = log, f.accounts
 	available := availableMemory()
 	limitHeap(available, f.evaluation.reserved(available, workerLimitsFor(available, int64(f.packageMemory))))
 	var err error

@@ -20,6 +20,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/evaluate"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/worker"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -79,6 +80,9 @@ type Options struct {
 	ReconcileLimit time.Duration
 	// Templates says whether packages are evaluated by templates.
 	Templates evaluate.Templates
+	// Accounts are the ServiceAccounts of packages by their names: as whom requests for their resources are sent. Serve
+	// knows that of a package by ActAs; this is for those that are not loaded.
+	Accounts map[string]object.Account
 	// PackageMissing says what happens to deleted resources whose package is missing; "" tears them down.
 	PackageMissing PackageMissingPolicy
 }
@@ -90,10 +94,11 @@ const DefaultLeaderElectionID = "operetta.dev"
 // Manager runs one controller for each package. Its methods are safe for concurrent
 // use, before Start and while it runs.
 type Manager struct {
-	manager        manager.Manager
-	options        Options
-	caches         *watch.Caches
-	patches        *watch.Patches
+	manager manager.Manager
+	options Options
+	// own is the process itself, for its own requests and for packages without a ServiceAccount.
+	own            *identity
+	identities     *identities
 	subsystems     *subsystems
 	packageMissing *packageMissingTeardown
 	running        *runningReconciles
@@ -107,35 +112,39 @@ type Manager struct {
 	prepared *evaluate.Evaluator
 	// pins are the versions that resources of a kind may be pinned to.
 	pins map[schema.GroupKind]*pinnedVersions
+	// packageChanged has a Package reconciled again; nil without Packages.
+	packageChanged func(name string)
+	// accounts are as whom requests for resources of a kind are sent.
+	accounts map[schema.GroupKind]object.Account
 }
 
 // New returns a manager that serves no package yet. It errors if it cannot reach the cluster, or listen on
 // an address.
 func New(config *rest.Config, options Options) (*Manager, error) {
 	refused := newRefusedRequests()
-	mgr, err := manager.New(refused.wrap(noteAnswers(cluster.WithAnswers(config))), managerOptions(options))
+	config = cluster.WithAnswers(config)
+	mgr, err := manager.New(refused.wrap(noteAnswers(config), object.Account{}), managerOptions(options))
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	m := &Manager{manager: mgr, options: options, running: newRunningReconciles(options.ReconcileLimit), refused: refused, controllers: map[schema.GroupKind]*packageController{}, pins: map[schema.GroupKind]*pinnedVersions{}}
+	m := &Manager{manager: mgr, options: options, running: newRunningReconciles(options.ReconcileLimit), refused: refused, controllers: map[schema.GroupKind]*packageController{}, pins: map[schema.GroupKind]*pinnedVersions{}, accounts: map[schema.GroupKind]object.Account{}}
+	m.identities = &identities{manager: m, shared: watch.NewShared(mgr.GetConfig()), config: config, by: map[object.Account]*usedIdentity{}}
+	m.own = &identity{Connection: mgr, resources: watch.Cache{Cache: mgr.GetCache(), Client: mgr.GetClient()}, recorder: recorder{mgr.GetEventRecorder(eventsReporter)}}
 	if err := addProbes(mgr, options, m.running); err != nil {
 		return nil, err
 	}
 	if err := serveMetrics(mgr, options); err != nil {
 		return nil, err
 	}
-	if m.caches, err = watch.NewCaches(mgr, options.CustomResourceNamespace, options.Log); err != nil {
+	if err := m.own.complete(m, m.identities.shared); err != nil {
 		return nil, err
 	}
 	if err := m.serveWebhooks(); err != nil {
 		return nil, err
 	}
-	if m.patches, err = watch.NewPatches(mgr, m.caches.Direct, options.CustomResourceNamespace, options.Log); err != nil {
-		return nil, err
-	}
-	m.subsystems = newSubsystems(m.caches.Direct, options.Log, m.Serves)
+	m.subsystems = newSubsystems(m.own.caches.Direct, options.Log, m.Serves)
 	m.packageMissing = newPackageMissingTeardown(m)
-	refused.allowed = ask(m.caches.Direct)
+	refused.allowed, refused.signal = m.ask, m.accountRefused
 	if options.Capsules != nil {
 		if err := mgr.Add(options.Capsules); err != nil {
 			return nil, err

@@ -42,7 +42,12 @@ type packageController struct {
 	pins       atomic.Pointer[pinnedVersions]
 	reconciler *reconcile.Reconciler
 	objects    *watch.Cluster
-	capsules   *capsule.Recorder
+	// as is who sends the requests for its resources, and leave ends the use of that.
+	as       *identity
+	leave    func()
+	capsules *capsule.Recorder
+	// account is the check of its account, or nil.
+	account *accountCheck
 	// fault is what is wrong with the present files of the package while an earlier version of it is
 	// loaded, or "".
 	fault atomic.Value
@@ -112,7 +117,15 @@ func (m *Manager) ServeOutdated(p *program.Program, fault string, canary *packag
 	c.use(m.takePrepared(p), fault)
 	c.canary.Store(m.canaryVersion(c, canary))
 	c.pins.Store(m.pinsOf(kind))
+	m.mu.RLock()
+	account := m.accounts[kind]
+	m.mu.RUnlock()
+	var err error
+	if c.as, c.leave, err = m.as(account); err != nil {
+		return fmt.Errorf("package %s: %w", p.Name(), err)
+	}
 	if err := m.claim(kind, c, p); err != nil {
+		c.leave()
 		return err
 	}
 	m.packageMissing.release(kind)
@@ -130,7 +143,7 @@ func controllerName(kind schema.GroupKind) string { return strings.ToLower(kind.
 // add creates the controller of a package and adds it to the manager.
 func (m *Manager) add(c *packageController, p *program.Program) error {
 	gvk := p.GroupVersionKind()
-	others := newDuplicateOperator(m.reportDuplicateOperator)
+	others := newDuplicateOperator(m.reportDuplicateOperator(c.as))
 	// The name has the group, because another package may have a kind of the same name.
 	name := controllerName(gvk.GroupKind())
 	measured.Controller(name).Parked(c.fair.waiting)
@@ -138,29 +151,29 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	if err != nil {
 		return err
 	}
-	inputs := watch.NewInputs(m.manager, c.enqueueReaders)
+	inputs := watch.NewInputs(c.as, c.enqueueReaders)
 	if err := m.addPart(c, inputs); err != nil {
 		return err
 	}
-	c.objects = m.caches.Cluster(watch.OwnerKind{
+	c.objects = c.as.caches.Cluster(watch.OwnerKind{
 		GroupKind: gvk.GroupKind(), Limit: func(h handler.EventHandler) handler.EventHandler { return c.limits.limited(batched(h)) },
 		Reach: func() program.Reach { return c.program.Load().Reach() },
-		UID:   watch.CachedUID(m.manager.GetCache(), gvk),
+		UID:   watch.CachedUID(c.as.resources, gvk),
 	}, ctrlr, inputs)
 	targets := patchTargets{kind: gvk, scope: c.objects.Scope}
-	patches, err := m.patches.Reader(ctrlr, urgently(c.limits.limited(handler.EnqueueRequestsFromMapFunc(c.fair.forgettingSpeed(targets.requests)))), patchSpecChanged)
+	patches, err := c.as.patches.Reader(ctrlr, urgently(c.limits.limited(handler.EnqueueRequestsFromMapFunc(c.fair.forgettingSpeed(targets.requests)))), patchSpecChanged)
 	if err != nil {
 		return err
 	}
 	c.reconciler = &reconcile.Reconciler{
 		Kind:           gvk,
-		Resources:      c.capsules.Cluster(observedStatus{m.caches.Resources(m.manager.GetClient()), others}),
+		Resources:      c.capsules.Cluster(observedStatus{c.as.caches.Resources(c.as.resources.Client), others}),
 		Cluster:        c.capsules.Cluster(c.objects),
 		Patches:        c.capsules.Cluster(patches),
-		Recorder:       m.recorder(),
+		Recorder:       c.as.recorder,
 		WatchInputs:    inputs.Refer,
 		Subsystem:      m.subsystems.has,
-		FinishedObject: m.caches.Finished,
+		FinishedObject: c.as.caches.Finished,
 		PackageFault:   c.packageFault,
 		ConfigMap:      m.options.ConfigMap,
 		Allow:          m.options.Allow,
@@ -168,7 +181,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 		Observer:       measured.Controller(name),
 		Now:            time.Now,
 	}
-	err = ctrlr.Watch(source.Kind[client.Object](m.manager.GetCache(), watch.NewObject(gvk), urgently(&handler.EnqueueRequestForObject{}),
+	err = ctrlr.Watch(source.Kind[client.Object](c.as.resources.Cache, watch.NewObject(gvk), urgently(&handler.EnqueueRequestForObject{}),
 		others.predicate(), specOrMetadataChanged, c.fair.noteChanges()))
 	if err != nil {
 		return err
@@ -176,14 +189,19 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	if err := ctrlr.Watch(&c.enqueuer); err != nil {
 		return err
 	}
+	if err := m.addAccountCheck(c, p); err != nil {
+		return err
+	}
 	return m.addPart(c, ctrlr)
 }
 
-// reportDuplicateOperator reports that another process reconciles the kind of a resource as well.
-func (m *Manager) reportDuplicateOperator(u *unstructured.Unstructured) {
-	e := reconcile.ServedTwice()
-	m.options.Log.Info(e.Message, "kind", u.GroupVersionKind().GroupKind().String(), "resource", client.ObjectKeyFromObject(u).String())
-	m.recorder().Record(u, e)
+// reportDuplicateOperator returns a function that reports that another process reconciles the kind of a resource as well.
+func (m *Manager) reportDuplicateOperator(by *identity) func(*unstructured.Unstructured) {
+	return func(u *unstructured.Unstructured) {
+		e := reconcile.ServedTwice()
+		m.options.Log.Info(e.Message, "kind", u.GroupVersionKind().GroupKind().String(), "resource", client.ObjectKeyFromObject(u).String())
+		by.recorder.Record(u, e)
+	}
 }
 
 // workers is the number of workers of each controller.
@@ -264,7 +282,7 @@ func (m *Manager) controllerOf(p *program.Program) (*packageController, error) {
 func (m *Manager) enqueueAll(ctx context.Context, c *packageController, kind schema.GroupVersionKind) error {
 	select {
 	case <-m.manager.Elected():
-		return c.enqueuer.enqueueAll(ctx, m.manager.GetClient(), kind)
+		return c.enqueuer.enqueueAll(ctx, c.as.resources.Client, kind)
 	default:
 		return nil
 	}
@@ -273,12 +291,17 @@ func (m *Manager) enqueueAll(ctx context.Context, c *packageController, kind sch
 // VersionsServed returns the digests of the packages that the resources of a kind were last
 // reconciled with. It asks the API server, and errors when the kind cannot be listed.
 func (m *Manager) VersionsServed(ctx context.Context, kind schema.GroupVersionKind) (map[string]bool, error) {
+	by, done, err := m.as(m.accountOf(kind.GroupKind()))
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	out := map[string]bool{}
 	list := newList(kind)
 	for {
 		next := list.GetContinue()
 		list = newList(kind)
-		err := m.caches.Direct.List(ctx, list, client.InNamespace(m.options.CustomResourceNamespace), client.Limit(page), client.Continue(next))
+		err := by.caches.Direct.List(ctx, list, client.InNamespace(m.options.CustomResourceNamespace), client.Limit(page), client.Continue(next))
 		if err != nil {
 			return nil, fmt.Errorf("listing %s: %w", kind.GroupKind(), err)
 		}

@@ -85,7 +85,7 @@ func (m *Manager) serveCertificates(host string) (*webhookCertificates, error) {
 		return nil, errors.New("the webhooks have no name that a certificate could be for: name their Service")
 	}
 	c := &webhookCertificates{
-		of: of, direct: m.caches.Direct, log: m.options.Log, changed: make(chan struct{}, 1),
+		of: of, direct: m.own.caches.Direct, log: m.options.Log, changed: make(chan struct{}, 1),
 		options: certificates.Options{Hosts: hosts, Lifetime: of.Lifetime, Overlap: min(maxOverlap, of.Lifetime/overlapShare)},
 	}
 	var err error

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/vet"
 )
 
@@ -34,6 +35,9 @@ type Options struct {
 	SecureMetrics bool
 	// ConfigMapNamespace and ConfigMap name the configuration of the operator; "" is none.
 	ConfigMapNamespace, ConfigMap string
+	// Impersonates are the ServiceAccounts as which the operator acts for its packages. They have what the packages take, and
+	// the operator has the right to act as these, and no others.
+	Impersonates []object.Account
 }
 
 // A Package is a package that the operator serves.
@@ -43,6 +47,8 @@ type Package struct {
 	// Kind and Plural are those of its custom resource.
 	Kind   schema.GroupKind
 	Plural string
+	// Account is as whom the operator acts for its resources, or none.
+	Account object.Account
 }
 
 // Plurals are the plural names of kinds whose definitions are known.
@@ -80,7 +86,8 @@ var workloads = []schema.GroupKind{
 	{Group: "apps", Kind: "ReplicaSet"}, {Group: "batch", Kind: "Job"},
 }
 
-// ofPackage returns the permissions that a package takes.
+// ofPackage returns the permissions that a package takes. An account has no other roles, so it also needs what the engine takes
+// for the resources of any package.
 func (o Options) ofPackage(p Package, plurals Plurals) permissions {
 	out := permissions{}
 	home := o.home(p)
@@ -99,6 +106,9 @@ func (o Options) ofPackage(p Package, plurals Plurals) permissions {
 	}
 	for _, g := range p.Grants {
 		out.allowRules(at(g.Place, home), g.Rules)
+	}
+	if p.Account != (object.Account{}) {
+		o.allowResources(out)
 	}
 	return out.minimal()
 }
@@ -166,9 +176,10 @@ func (o Options) places(use vet.Use, home string) []string {
 // of the CustomResourceDefinitions that it installs.
 func (o Options) ofEngine(crds []string) permissions {
 	out := permissions{}
-	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches"}, "list", "watch")
-	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches/status"}, "patch")
-	out.allow(Permission{Namespace: o.Namespace, Group: "events.k8s.io", Resource: "events"}, "create", "patch")
+	o.allowResources(out)
+	for _, a := range o.Impersonates {
+		out.allow(Permission{Namespace: a.Namespace, Resource: "serviceaccounts", Name: a.Name}, "impersonate")
+	}
 	definitions := Permission{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 	out.allow(definitions, "get", "list")
 	if o.InstallsCRDs {
@@ -202,11 +213,18 @@ func (o Options) ofEngine(crds []string) permissions {
 		// The library records the leader as an event of the core group beside its Lease.
 		out.allow(Permission{Namespace: o.OperatorNamespace, Resource: "events"}, "create", "patch")
 	}
+	return out.minimal()
+}
+
+// allowResources adds the permissions that the engine takes for the resources of any package.
+func (o Options) allowResources(out permissions) {
+	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches"}, "list", "watch")
+	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches/status"}, "patch")
+	out.allow(Permission{Namespace: o.Namespace, Group: "events.k8s.io", Resource: "events"}, "create", "patch")
 	if o.ConfigMap != "" {
 		// A watch of one object asks for list and watch with its name.
 		out.allow(Permission{Namespace: o.ConfigMapNamespace, Resource: "configmaps", Name: o.ConfigMap}, readVerbs...)
 	}
-	return out.minimal()
 }
 
 // Of returns the roles that an operator of some packages needs, and the bindings of these. crds are the
@@ -214,10 +232,19 @@ func (o Options) ofEngine(crds []string) permissions {
 func Of(packages []Package, plurals Plurals, crds []string, o Options) []any {
 	out := o.objects(o.roleName(), o.ofEngine(crds), nil)
 	for _, p := range packages {
-		name := o.roleName(schema.GroupResource{Group: p.Kind.Group, Resource: p.Plural}.String())
-		out = append(out, o.objects(name, o.ofPackage(p, plurals), o.bounds(p))...)
+		by := o.as(p.Account)
+		name := by.roleName(schema.GroupResource{Group: p.Kind.Group, Resource: p.Plural}.String())
+		out = append(out, by.objects(name, o.ofPackage(p, plurals), o.bounds(p))...)
 	}
 	return out
+}
+
+// as returns the options whose roles are those of an account; "" is the operator.
+func (o Options) as(a object.Account) Options {
+	if a != (object.Account{}) {
+		o.OperatorNamespace, o.ServiceAccount = a.Namespace, a.Name
+	}
+	return o
 }
 
 // Permissions returns all permissions of some packages and of the engine, in order. Two lists of them can

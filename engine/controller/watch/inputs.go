@@ -19,7 +19,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // Inputs watches what the resources of a package read and do not own: of each input only the objects
@@ -40,7 +39,7 @@ type Inputs struct {
 // NewInputs returns the watches of the inputs of one package, which the caller adds to the manager.
 // They enqueue resources because of an object that has changed, or, for the zero value, because they
 // can read a kind now.
-func NewInputs(mgr manager.Manager, enqueue func(cluster.Ref, ...types.NamespacedName)) *Inputs {
+func NewInputs(mgr Connection, enqueue func(cluster.Ref, ...types.NamespacedName)) *Inputs {
 	return newInputs(enqueue, func(key inputKey) (Cache, error) {
 		options := cache.Options{DefaultTransform: cache.TransformStripManagedFields()} // no package reads them
 		if key.name != "" {
