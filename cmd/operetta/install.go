@@ -16,6 +16,7 @@ import (
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/install"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/packages"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/policy"
@@ -55,6 +56,10 @@ needs: the CustomResourceDefinitions of Package and PackageRevision, their roles
 that refuses the deletion of a Package with resources if its spec.deletionPolicy is Refuse. Then
 no package needs to be named. The roles for what Packages render are not among them: who they are
 is not known yet.
+
+With --impersonate PACKAGE=NAMESPACE/NAME, as with operetta run, the operator acts as a service
+account for the resources of a package. The account, its roles and policies are among the objects,
+and the operator gets the right to impersonate it, and nobody else.
 
 With --argocd, the part of Argo CD's ConfigMap is printed, too, by which it knows how far the
 resources of the packages are.
@@ -165,7 +170,7 @@ func (f *installFlags) manifests(ctx context.Context, s streams, args []string) 
 		return nil, err
 	}
 	f.policies.Operators = []string{fmt.Sprintf("system:serviceaccount:%s:%s", f.options.OperatorNamespace, f.options.ServiceAccount)}
-	f.run.Options, f.run.LeavesCRDs, f.run.ConfigMapFlag, f.run.MetricsTokenSecret = f.options, !f.options.InstallsCRDs, f.configMap, f.metricsToken
+	f.run.Options, f.run.LeavesCRDs, f.run.ConfigMapFlag, f.run.MetricsTokenSecret, f.run.Accounts = f.options, !f.options.InstallsCRDs, f.configMap, f.metricsToken, f.accounts
 	out, err := f.installation(r.found)
 	if err != nil {
 		return nil, err
@@ -224,7 +229,7 @@ func packageFiles(dirs []string) ([]install.Package, error) {
 // installation returns the manifests to install: the CustomResourceDefinitions of the packages, of Patch
 // and perhaps of Package, and the admission policies.
 func (f *installFlags) installation(found []finding) ([]manifest, error) {
-	o, patches := f.policies, patch.CRD()
+	patches := patch.CRD()
 	var own []*apiextensionsv1.CustomResourceDefinition
 	if f.options.PackageObjects {
 		own = packages.CRDs()
@@ -232,7 +237,7 @@ func (f *installFlags) installation(found []finding) ([]manifest, error) {
 	crds := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(found)+1)
 	var kinds []schema.GroupKind
 	for _, one := range found {
-		crds = append(crds, f.run.Convert(one.CRD))
+		crds = append(crds, crd.WithAccount(f.run.Convert(one.CRD), f.accountOf(one.CRD).String()))
 		kinds = append(kinds, one.Kinds...)
 	}
 	out, err := crdManifests(slices.Concat(crds, []*apiextensionsv1.CustomResourceDefinition{patches}, own))
@@ -245,11 +250,12 @@ func (f *installFlags) installation(found []finding) ([]manifest, error) {
 	}
 	var known []policy.Resource
 	for _, c := range crds {
-		add(policy.Status(resourceOf(c), status.EngineFields, status.Conditions, o))
+		add(policy.Status(resourceOf(c), status.EngineFields, status.Conditions, f.writersOf(c)))
 		known = append(known, policy.Resource{GroupKind: schema.GroupKind{Group: c.Spec.Group, Kind: c.Spec.Names.Kind}, Plural: c.Spec.Names.Plural})
 	}
+	o := f.policies
 	for _, kind := range f.patched(known) {
-		add(policy.PatchStatus(resourceOf(patches), statusFields(patches), kind, o))
+		add(policy.PatchStatus(resourceOf(patches), statusFields(patches), kind, f.writersOfPatches(kind, crds)))
 		add(policy.Patches(resourceOf(patches), kind, policy.Resources(known, kinds), o))
 	}
 	if f.options.PackageObjects {
@@ -263,6 +269,37 @@ func (f *installFlags) installation(found []finding) ([]manifest, error) {
 		out = append(out, manifest{object: u.Object})
 	}
 	return out, nil
+}
+
+// accountOf returns as whom the operator acts for the resources of a definition, or none.
+func (f *installFlags) accountOf(c *apiextensionsv1.CustomResourceDefinition) object.Account {
+	return f.accounts[c.Labels[crd.PackageLabel]]
+}
+
+// writersOf returns the policies of the resources of a definition, whose status is written by the account of their package
+// alone if there is one.
+func (f *installFlags) writersOf(c *apiextensionsv1.CustomResourceDefinition) policy.Options {
+	out := f.policies
+	if account := f.accountOf(c); account != (object.Account{}) {
+		out.Operators = []string{account.User()}
+	}
+	return out
+}
+
+// writersOfPatches returns the policies of the Patches for resources of a kind: the operator itself says of those without a
+// resource that they have none.
+func (f *installFlags) writersOfPatches(kind *policy.Resource, crds []*apiextensionsv1.CustomResourceDefinition) policy.Options {
+	out := f.policies
+	out.Operators = slices.Clone(out.Operators)
+	for _, c := range crds {
+		account := f.accountOf(c)
+		if account != (object.Account{}) && (kind == nil || kind.Group == c.Spec.Group && kind.Kind == c.Spec.Names.Kind) {
+			out.Operators = append(out.Operators, account.User())
+		}
+	}
+	slices.Sort(out.Operators)
+	out.Operators = slices.Compact(out.Operators)
+	return out
 }
 
 // patched returns the kinds for whose resources the operator applies Patches. It does not know those of

@@ -68,7 +68,7 @@ type rbacFlags struct {
 	configMap string
 	files     []string
 	options   rbac.Options
-	accounts     impersonations
+	accounts  impersonations
 	// metricsToken is the Secret with the token of metrics, or "".
 	metricsToken string
 }

@@ -101,7 +101,7 @@ func (a *accountCheck) look(ctx context.Context) (string, bool) {
 		allowed, err := a.ask(ctx, need)
 		switch {
 		case apierrors.IsForbidden(err):
-			return fmt.Sprintf("the operator may not act as ServiceAccount %s: %v", a.account, err), true
+			return fmt.Sprintf("the operator may not act as ServiceAccount %s: it needs the permission to impersonate serviceaccounts %q in namespace %q: %v", a.account, a.account.Name, a.account.Namespace, err), true
 		case err != nil:
 			a.log.Info("whether a ServiceAccount has its rights is not known", "account", a.account.String(), "error", err.Error())
 			return "", false

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/rbac"
 )
 
@@ -32,6 +33,8 @@ type Options struct {
 	PackageSelector string
 	// MetricsTokenSecret is the Secret with the token of those who may read metrics; "" has the API server asked.
 	MetricsTokenSecret string
+	// Accounts are the ServiceAccounts as which the operator acts, by the names of packages.
+	Accounts map[string]object.Account
 	// ConfigMapFlag is the value of --config-map, or "".
 	ConfigMapFlag string
 }
@@ -60,7 +63,8 @@ const (
 // maxConfigMap is how much of files a ConfigMap holds: the API server accepts a megabyte with the names.
 const maxConfigMap = 1<<20 - 64<<10
 
-// Before returns what has to be there before roles are bound: the namespace and the service account.
+// Before returns what has to be there before roles are bound: the namespace and the service accounts. Namespaces of others are
+// theirs.
 func Before(o Options) []any {
 	namespace := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{
 		Name: o.OperatorNamespace,
@@ -70,7 +74,21 @@ func Before(o Options) []any {
 		},
 	}}
 	maps.Copy(namespace.Labels, rbac.Labels)
-	return []any{namespace, &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: o.named(o.ServiceAccount)}}
+	own := object.Account{Namespace: o.OperatorNamespace, Name: o.ServiceAccount}
+	out := []any{namespace, account(own)}
+	for _, a := range o.Impersonates {
+		if a != own {
+			out = append(out, account(a))
+		}
+	}
+	return out
+}
+
+func account(a object.Account) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+		ObjectMeta: metav1.ObjectMeta{Name: a.Name, Namespace: a.Namespace, Labels: rbac.Labels},
+	}
 }
 
 // Of returns the ConfigMaps of packages, and the Deployment with its Service, its PodDisruptionBudget and
@@ -181,6 +199,9 @@ func (o Options) Args(packages []Package) []string {
 	}
 	for _, p := range packages {
 		out = append(out, path.Join(packagesFolder, p.Name, p.Dir))
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Accounts)) {
+		out = append(out, "--impersonate="+name+"="+o.Accounts[name].String())
 	}
 	if o.Namespace != "" {
 		out = append(out, "--namespace="+o.Namespace)
