@@ -61,6 +61,9 @@ With --impersonate PACKAGE=NAMESPACE/NAME, as with operetta run, the operator ac
 account for the resources of a package. The account, its roles and policies are among the objects,
 and the operator gets the right to impersonate it, and nobody else.
 
+With --shards N, the operator is a StatefulSet of N processes in place of the Deployment; each serves
+its shard of the custom resources, as with operetta run. --replicas has no effect then.
+
 With --argocd, the part of Argo CD's ConfigMap is printed, too, by which it knows how far the
 resources of the packages are.
 
@@ -146,11 +149,28 @@ func (f *installFlags) check() error {
 	if _, err := metav1.ParseToLabelSelector(f.run.PackageSelector); err != nil {
 		return usageError{fmt.Errorf("--package-selector: %w", err)}
 	}
+	if err := f.checkShards(); err != nil {
+		return err
+	}
 	if f.run.Replicas < 1 {
 		return usageError{errors.New("--replicas: there is at least one")}
 	}
 	if f.run.Webhooks != install.NoWebhooks && len(f.policies.Operators) > 0 {
 		return usageError{errors.New("--webhooks: an operator that runs elsewhere has no Service")}
+	}
+	return nil
+}
+
+// checkShards errors if the shards contradict other flags.
+func (f *installFlags) checkShards() error {
+	shards := f.options.Shards
+	switch {
+	case shards == 0:
+		return nil
+	case shards < 0 || shards > object.MaxShards:
+		return usageError{fmt.Errorf("--shards: there are 1 to %d", object.MaxShards)}
+	case f.options.LeaderElectionID == "" || f.options.PackageObjects || f.chart != "":
+		return usageError{errors.New("--shards: it needs a Lease, and goes neither with --packages-from-cluster nor with --chart")}
 	}
 	return nil
 }

@@ -94,15 +94,11 @@ var errTwice = errors.New("the operator's own connection impersonates somebody a
 
 // open returns the identity of an account.
 func (all *identities) open(account object.Account) (*usedIdentity, error) {
-	if err := account.Check(); err != nil {
+	config, err := impersonating(all.config, account)
+	if err != nil {
 		return nil, err
 	}
-	if all.config.Impersonate.UserName != "" {
-		return nil, errTwice
-	}
 	m := all.manager
-	config := rest.CopyConfig(all.config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: account.User()}
 	config = m.refused.wrap(noteAnswers(config), account)
 	connection, err := newImpersonation(m.manager, config)
 	if err != nil {
@@ -114,7 +110,7 @@ func (all *identities) open(account object.Account) (*usedIdentity, error) {
 	}
 	out := &identity{Connection: connection, account: account, recorder: recorder}
 	out.resources, err = watch.NewCache(connection, m.options.CustomResourceNamespace, cache.Options{
-		SyncPeriod: new(watch.Resync), DefaultTransform: watch.TransformResource(m.options.Log),
+		DefaultLabelSelector: m.options.Selector, SyncPeriod: new(watch.Resync), DefaultTransform: watch.TransformResource(m.options.Log),
 	})
 	if err != nil {
 		return nil, err
@@ -123,6 +119,22 @@ func (all *identities) open(account object.Account) (*usedIdentity, error) {
 		return nil, errors.Join(err, connection.end())
 	}
 	return &usedIdentity{identity: out, connection: connection}, connection.Add(out.resources.Cache)
+}
+
+// impersonating returns a configuration whose clients act as an account; "" leaves it as it is.
+func impersonating(config *rest.Config, account object.Account) (*rest.Config, error) {
+	if account == (object.Account{}) {
+		return config, nil
+	}
+	if err := account.Check(); err != nil {
+		return nil, err
+	}
+	if config.Impersonate.UserName != "" {
+		return nil, errTwice
+	}
+	out := rest.CopyConfig(config)
+	out.Impersonate = rest.ImpersonationConfig{UserName: account.User()}
+	return out, nil
 }
 
 // complete opens the caches of an identity.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,6 +58,8 @@ type Options struct {
 	LeaderElectionNamespace string
 	// LeaderElectionID is the name of the Lease; "" is DefaultLeaderElectionID.
 	LeaderElectionID string
+	// Shard is the part of the resources that the process serves, which takes LeaderElection; the zero value is all.
+	Shard Shard
 	// Concurrency is how many resources of one package are reconciled at once.
 	Concurrency int
 	// Workers evaluate packages; nil evaluates them in this process, where nothing can interrupt an
@@ -69,6 +72,8 @@ type Options struct {
 	Allow []string
 	// CustomResourceNamespace restricts the manager to one namespace; "" is all.
 	CustomResourceNamespace string
+	// Selector restricts the manager to the custom resources with some labels; nil is all.
+	Selector labels.Selector
 	// WebhookAddress is the address of admission webhooks, by TLS; "" serves none.
 	// WebhookCertDir has their certificate, tls.crt and tls.key, which may change. "" makes one, as
 	// WebhookCertificates says.
@@ -123,7 +128,17 @@ type Manager struct {
 func New(config *rest.Config, options Options) (*Manager, error) {
 	refused := newRefusedRequests()
 	config = cluster.WithAnswers(config)
-	mgr, err := manager.New(refused.wrap(noteAnswers(config), object.Account{}), managerOptions(options))
+	if err := options.Shard.Check(); err != nil {
+		return nil, err
+	}
+	settings := managerOptions(options)
+	if options.LeaderElection {
+		var err error
+		if settings.LeaderElectionResourceLockInterface, err = newElection(noteAnswers(config), options); err != nil {
+			return nil, err
+		}
+	}
+	mgr, err := manager.New(refused.wrap(noteAnswers(config), object.Account{}), settings)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
@@ -183,9 +198,9 @@ func managerOptions(o Options) manager.Options {
 		Metrics:                       metricsserver.Options{BindAddress: off}, // see serveMetrics
 		HealthProbeBindAddress:        cmp.Or(o.HealthAddress, off),
 		LeaderElection:                o.LeaderElection,
-		LeaderElectionID:              cmp.Or(o.LeaderElectionID, DefaultLeaderElectionID),
-		LeaderElectionNamespace:       o.LeaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 new(leaseDuration),
+		RenewDeadline:                 new(renewDeadline),
 		RetryPeriod:                   new(leaseRetry),
 		MapperProvider:                cluster.NewRESTMapper,
 		NewClient:                     cluster.ConsistentClient,
@@ -195,6 +210,7 @@ func managerOptions(o Options) manager.Options {
 	if o.CustomResourceNamespace != "" {
 		out.Cache.DefaultNamespaces = map[string]cache.Config{o.CustomResourceNamespace: {}}
 	}
+	out.Cache.DefaultLabelSelector = o.Selector // it has nothing but custom resources
 	out.Cache.SyncPeriod = new(watch.Resync)
 	out.Cache.NewInformer = watch.NewPatientInformer(o.Log, nil)
 	out.Cache.DefaultTransform = watch.TransformResource(o.Log)
@@ -206,8 +222,10 @@ const off = "0"
 
 // Start runs the controllers until the context ends or one of them fails.
 func (m *Manager) Start(ctx context.Context) error {
-	if err := m.watchOrphanPatches(); err != nil {
-		return err
+	if m.options.Shard.First() {
+		if err := m.watchOrphanPatches(); err != nil {
+			return err
+		}
 	}
 	return m.manager.Start(ctx)
 }

@@ -46,6 +46,8 @@ type packageController struct {
 	as       *identity
 	leave    func()
 	capsules *capsule.Recorder
+	// departed are the resources that may have left the selector, or nil without one.
+	departed *departedResources
 	// account is the check of its account, or nil.
 	account *accountCheck
 	// fault is what is wrong with the present files of the package while an earlier version of it is
@@ -71,6 +73,9 @@ func (c *packageController) packageFault() string {
 // reconcile reconciles a resource once. A write may unblock another component: the watch event of the
 // written object reconciles the resource again.
 func (c *packageController) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	if err := c.departed.report(ctx, key); err != nil {
+		return 0, err
+	}
 	ctx = withWaiter(ctx, waiter{waiterKey{c.name, ctrl.Request{NamespacedName: key}}, func() { c.enqueuer.enqueueBehind(key) }})
 	chosen, err := c.choose(ctx, key)
 	switch {
@@ -147,7 +152,9 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	// The name has the group, because another package may have a kind of the same name.
 	name := controllerName(gvk.GroupKind())
 	measured.Controller(name).Parked(c.fair.waiting)
-	ctrlr, err := m.newController(name, gvk.Kind, p.Name(), c.reconcile, c.fair)
+	uid := watch.CachedUID(c.as.resources, gvk)
+	ours := m.options.Shard.only(uid, c.reconcile, func(key types.NamespacedName) { c.reconciler.Forget(key) })
+	ctrlr, err := m.newController(name, gvk.Kind, p.Name(), ours, c.fair)
 	if err != nil {
 		return err
 	}
@@ -158,7 +165,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	c.objects = c.as.caches.Cluster(watch.OwnerKind{
 		GroupKind: gvk.GroupKind(), Limit: func(h handler.EventHandler) handler.EventHandler { return c.limits.limited(batched(h)) },
 		Reach: func() program.Reach { return c.program.Load().Reach() },
-		UID:   watch.CachedUID(c.as.resources, gvk),
+		UID:   uid,
 	}, ctrlr, inputs)
 	targets := patchTargets{kind: gvk, scope: c.objects.Scope}
 	patches, err := c.as.patches.Reader(ctrlr, urgently(c.limits.limited(handler.EnqueueRequestsFromMapFunc(c.fair.forgettingSpeed(targets.requests)))), patchSpecChanged)
@@ -181,8 +188,11 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 		Observer:       measured.Controller(name),
 		Now:            time.Now,
 	}
+	if m.options.Selector != nil {
+		c.departed = newDepartedResources(m.options.Selector, c.reconciler.Kind, c.as.caches.Direct, m.options.Log, c.as.recorder)
+	}
 	err = ctrlr.Watch(source.Kind[client.Object](c.as.resources.Cache, watch.NewObject(gvk), urgently(&handler.EnqueueRequestForObject{}),
-		others.predicate(), specOrMetadataChanged, c.fair.noteChanges()))
+		m.options.Shard.predicate(), c.departed.predicate(), others.predicate(), specOrMetadataChanged, c.fair.noteChanges()))
 	if err != nil {
 		return err
 	}
@@ -301,7 +311,7 @@ func (m *Manager) VersionsServed(ctx context.Context, kind schema.GroupVersionKi
 	for {
 		next := list.GetContinue()
 		list = newList(kind)
-		err := by.caches.Direct.List(ctx, list, client.InNamespace(m.options.CustomResourceNamespace), client.Limit(page), client.Continue(next))
+		err := by.caches.Direct.List(ctx, list, m.options.selection(), client.InNamespace(m.options.CustomResourceNamespace), client.Limit(page), client.Continue(next))
 		if err != nil {
 			return nil, fmt.Errorf("listing %s: %w", kind.GroupKind(), err)
 		}

@@ -264,7 +264,7 @@ func (s *packageMissingTeardown) noteWithdrawn(k packageMissingKind) {
 // page is how many resources one request lists.
 const page = 500
 
-// hasWaiting reports whether a kind has a resource with the engine's finalizer.
+// hasWaiting reports whether a kind has a resource with the engine's finalizer, also one that is not selected: it may be later.
 func (s *packageMissingTeardown) hasWaiting(ctx context.Context, k packageMissingKind) (bool, error) {
 	by, done, err := s.manager.as(s.manager.accountWithout(k))
 	if err != nil {
@@ -376,7 +376,7 @@ func (s *packageMissingTeardown) newWatcher(k packageMissingKind, name string, r
 		return nil, err
 	}
 	w := &watcher{teardown: s, kind: k, leave: done}
-	w.resources, err = watch.NewCache(by, m.options.CustomResourceNamespace, cache.Options{DefaultTransform: watch.TransformResource(m.options.Log)})
+	w.resources, err = watch.NewCache(by, m.options.CustomResourceNamespace, cache.Options{DefaultLabelSelector: m.options.Selector, DefaultTransform: watch.TransformResource(m.options.Log)})
 	if err != nil {
 		return w, err
 	}
@@ -386,7 +386,8 @@ func (s *packageMissingTeardown) newWatcher(k packageMissingKind, name string, r
 		Allow:               m.options.Allow,
 	}
 	w.name = name + "." + strings.ToLower(k.GroupKind().String())
-	w.controller, err = m.newController(w.name, k.Kind, k.pkg, w.reconciles(reconcileOf(w.life)), nil)
+	ours := m.options.Shard.only(watch.CachedUID(w.resources, k.GroupVersionKind), w.reconciles(reconcileOf(w.life)), w.life.Forget)
+	w.controller, err = m.newController(w.name, k.Kind, k.pkg, ours, nil)
 	if err != nil {
 		return w, err
 	}
@@ -398,7 +399,7 @@ func (s *packageMissingTeardown) newWatcher(k packageMissingKind, name string, r
 // watch makes the controller reconcile the resource of each event that the predicates let through.
 func (w *watcher) watch(predicates ...predicate.TypedPredicate[client.Object]) error {
 	enqueue := &handler.TypedEnqueueRequestForObject[client.Object]{}
-	return w.controller.Watch(source.Kind[client.Object](w.resources.Cache, watch.NewObject(w.kind.GroupVersionKind), enqueue, predicates...))
+	return w.controller.Watch(source.Kind[client.Object](w.resources.Cache, watch.NewObject(w.kind.GroupVersionKind), enqueue, append([]predicate.TypedPredicate[client.Object]{w.teardown.manager.options.Shard.predicate()}, predicates...)...))
 }
 
 // end ends what a watcher uses that does not run.

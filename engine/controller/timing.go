@@ -72,6 +72,13 @@ const (
 	// adds up to 1.2 times as much again, so that it takes over within two seconds of a
 	// leader that ends in order.
 	leaseRetry = 800 * time.Millisecond
+	// leaseDuration is how long a Lease is respected that nobody renews, and renewDeadline how long its holder
+	// tries to renew it before it ends.
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	// leasePatience is how long a process that changes the number of shards waits for one Lease while it holds others: longer
+	// than one that nobody renews is respected.
+	leasePatience = 20 * time.Second
 )
 
 // The end of the process, and its metrics.

@@ -91,7 +91,7 @@ func account(a object.Account) *corev1.ServiceAccount {
 	}
 }
 
-// Of returns the ConfigMaps of packages, and the Deployment with its Service, its PodDisruptionBudget and
+// Of returns the ConfigMaps of packages, and the Deployment, or the StatefulSet of shards, with its Service, its PodDisruptionBudget and
 // its NetworkPolicy. It errors if a package is too large for a ConfigMap.
 func Of(packages []Package, o Options) ([]any, error) {
 	var out []any
@@ -104,6 +104,9 @@ func Of(packages []Package, o Options) ([]any, error) {
 	}
 	if o.servesMetrics() {
 		out = append(out, o.metrics())
+	}
+	if o.Shards > 0 {
+		return append(out, o.networkPolicy(), o.disruptionBudget(), o.shardService(), o.statefulSet(packages)), nil
 	}
 	return append(out, o.networkPolicy(), o.disruptionBudget(), o.deployment(packages)), nil
 }
@@ -211,6 +214,9 @@ func (o Options) Args(packages []Package) []string {
 	}
 	if o.LeaderElectionID != "" {
 		out = append(out, "--leader-elect", "--leader-election-id="+o.LeaderElectionID)
+	}
+	if o.Shards > 0 {
+		out = append(out, fmt.Sprintf("--shards=%d", o.Shards), "--shard=$("+shardVariable+")")
 	}
 	if o.ConfigMapFlag != "" {
 		out = append(out, "--config-map="+o.ConfigMapFlag)

@@ -23,6 +23,8 @@ type Options struct {
 	ServiceAccount    string
 	// LeaderElectionID is the name of the Lease; "" is no leader election.
 	LeaderElectionID string
+	// Shards is how many processes share the custom resources; 0 is no shards.
+	Shards int
 	// InstallsCRDs says that the operator installs the CustomResourceDefinitions of its packages.
 	InstallsCRDs bool
 	// PackageObjects says that the operator serves Packages of the cluster. Which kinds these render is
@@ -208,8 +210,13 @@ func (o Options) ofEngine(crds []string) permissions {
 	if o.LeaderElectionID != "" {
 		lease := Permission{Namespace: o.OperatorNamespace, Group: "coordination.k8s.io", Resource: "leases"}
 		out.allow(lease, "create") // the request that creates an object has no name to be compared
-		lease.Name = o.LeaderElectionID
-		out.allow(lease, "get", "update")
+		names := []string{o.LeaderElectionID, object.SharedLease(o.LeaderElectionID)}
+		if o.Shards > 0 {
+			names = append(names, object.ShardLeases(o.LeaderElectionID)...)
+		}
+		for _, lease.Name = range names {
+			out.allow(lease, "get", "update")
+		}
 		// The library records the leader as an event of the core group beside its Lease.
 		out.allow(Permission{Namespace: o.OperatorNamespace, Resource: "events"}, "create", "patch")
 	}
