@@ -274,6 +274,7 @@ func (e *shardElection) change(ctx context.Context, from int) error {
 	var held sync.WaitGroup
 	defer held.Wait()
 	defer cancel()
+	held.Go(func() { e.follow(ctx, from, cancel) })
 	for i := range from {
 		if err := e.hold(ctx, cancel, &held, object.ShardLease(e.id, i)); err != nil {
 			return err
@@ -291,6 +292,23 @@ func (e *shardElection) change(ctx context.Context, from int) error {
 	}
 	e.log.Info("the number of shards has changed", "shards", e.shard.count(), "was", from)
 	return nil
+}
+
+// follow ends a change of the agreement when somebody else has made one.
+func (e *shardElection) follow(ctx context.Context, from int, cancel context.CancelFunc) {
+	tick := time.NewTicker(e.times.retry)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if _, count, err := e.read(ctx); err == nil && count != from {
+			cancel()
+			return
+		}
+	}
 }
 
 // hold takes a Lease, and holds it until the context ends. It cancels the context when it loses the Lease.

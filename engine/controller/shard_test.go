@@ -122,6 +122,13 @@ func (s *leaseStore) Get(_ context.Context, name string, _ metav1.GetOptions) (*
 	}
 }
 
+// writes is how often something was written.
+func (s *leaseStore) writes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
 func (s *leaseStore) put(u *coordinationv1.Lease) *coordinationv1.Lease {
 	s.version++
 	u = u.DeepCopy()
@@ -242,13 +249,7 @@ func (s *serving) run(store *leaseStore, name string, shard Shard) (stop func())
 
 func (s *serving) await(what string, is func() bool) {
 	s.t.Helper()
-	deadline := time.Now().Add(machine.Limit(30 * time.Second))
-	for !is() {
-		if time.Now().After(deadline) {
-			s.t.Fatalf("waited for %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	machine.Eventually(s.t, what, is)
 }
 
 // It replaces processes one by one by those of another number of shards, as Kubernetes does, with standbys, there and back.
@@ -289,12 +290,13 @@ func TestAnotherNumberOfShardsWaitsForAsLongAsOneOfTheOldServes(t *testing.T) {
 		others = append(others, s.run(store, fmt.Sprintf("other-%d", i), Shard{i, 3}))
 	}
 	first()
-	for range 50 { // it may take the Lease that is free, and has to give it back
-		time.Sleep(10 * time.Millisecond)
+	began := store.writes()
+	s.await("the others to take the Lease that is free, and to give it back", func() bool {
 		if s.serves(3) > 0 || s.serves(2) != 1 {
-			t.Fatalf("%d of 3 and %d of 2 shards serve", s.serves(3), s.serves(2))
+			t.Errorf("%d of 3 and %d of 2 shards serve", s.serves(3), s.serves(2))
 		}
-	}
+		return store.writes() > began+20
+	})
 	again := s.run(store, "first again", Shard{0, 2})
 	s.await("both of the old shards", func() bool { return s.serves(2) == 2 })
 	again()

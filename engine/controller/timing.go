@@ -72,9 +72,9 @@ const (
 	// adds up to 1.2 times as much again, so that it takes over within two seconds of a
 	// leader that ends in order.
 	leaseRetry = 800 * time.Millisecond
-	// leaseDuration is how long a Lease is respected that nobody renews, and renewDeadline how long its holder
-	// tries to renew it before it ends.
+	// leaseDuration is how long a Lease is respected that nobody renews.
 	leaseDuration = 15 * time.Second
+	// renewDeadline is how long the holder of a Lease tries to renew it before it ends.
 	renewDeadline = 10 * time.Second
 	// leasePatience is how long a process that changes the number of shards waits for one Lease while it holds others: longer
 	// than one that nobody renews is respected.
