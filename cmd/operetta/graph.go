@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -140,7 +141,9 @@ func (f graphFlags) rendered(ctx context.Context, packages []string, s streams) 
 		return drawable{}, err
 	}
 	out, title := render.Static(p), p.GroupVersionKind().Kind+", package "+p.Name()
-	if f.file != "" {
+	if f.file == "" {
+		noteComputed(s, p)
+	} else {
 		cr, definitions, err := readResource(ctx, s.in, f.renderOptions, p)
 		if err != nil {
 			return drawable{}, err
@@ -158,6 +161,17 @@ func (f graphFlags) rendered(ctx context.Context, packages []string, s streams) 
 		title = p.GroupVersionKind().Kind + "/" + cr.name()
 	}
 	return drawable{out.Tree, out.Picture(title), out.Faults.OrNil()}, nil
+}
+
+// noteComputed says where a package has components that only a custom resource shows.
+func noteComputed(s streams, p *program.Program) {
+	var told []string
+	for _, c := range p.Syntax().Conditionals() {
+		if at := c.Position().String(); c.Component == "" && !slices.Contains(told, at) {
+			told = append(told, at)
+			printLinef(s.err, "note: %s: a custom resource decides about more components; -f with one shows them", at)
+		}
+	}
 }
 
 // fromCluster returns a custom resource of the cluster as it is.

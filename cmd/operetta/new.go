@@ -23,11 +23,19 @@ func newNew(s streams) *cobra.Command {
 		Long: `Print what a user of a package begins with: a custom resource that satisfies its schema. A new
 package is made by operetta init.`,
 		Example: `  operetta new cr ./cue/webapp`,
-		Args:    usageArgs(cobra.NoArgs),
+		Args:    func(_ *cobra.Command, args []string) error { return newWhat(args) },
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newNewCR(s))
 	return cmd
+}
+
+// newWhat errors if there are arguments: they are most likely those of "operetta new cr".
+func newWhat(args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usageError{fmt.Errorf("new what? Write operetta new cr %s for a custom resource", strings.Join(args, " "))}
 }
 
 // newCRFlags are the settings of "operetta new cr".

@@ -278,6 +278,7 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	target.logTarget(ctx, log)
 	config := target.config
 	logOutages(config, log)
+	controller.StopWritesWithoutLease(config, f.options)
 	tracer, stopTracing, err := startTracing(ctx, f.otlp, log)
 	if err != nil {
 		return err

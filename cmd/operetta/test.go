@@ -223,6 +223,9 @@ func (o testOptions) print(s streams, all []testedPackage) {
 		}
 		o.printExplored(s, p.folder, p)
 		o.printCovered(s, p)
+		if len(p.Tests) == 0 && p.Error == "" && o.pattern == "" && !o.explore {
+			printLinef(s.err, "note: %s has no tests; they are in files whose names end in _test.cue", p.Package)
+		}
 	}
 	printLinef(s.out, "%d passed, %d failed", passed, failed)
 	if o.explore {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"operetta.dev/engine/cluster"
@@ -37,7 +38,8 @@ func (t *trial) rejectsInvention(ctx context.Context, c rollout.ComponentPreview
 			return true
 		}
 		for _, cause := range refused.Status().Details.Causes {
-			if t.mayBeInvented(o.Manifest, cause.Field) {
+			// What is not there is not made up: the values beside it are no excuse.
+			if cause.Type != metav1.CauseTypeFieldValueRequired && t.mayBeInvented(o.Manifest, cause.Field) {
 				return true
 			}
 		}

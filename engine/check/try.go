@@ -199,11 +199,15 @@ func verifyPath(component, predicate string) string {
 	return "components." + component + ".verify." + predicate
 }
 
-// serveUnknown serves the kinds that nobody here knows, as if their definitions were there.
+// serveUnknown serves the kinds that nobody here knows, as if their definitions were there. Kinds that Kubernetes has
+// removed are known.
 func (t *trial) serveUnknown(d reconcile.Preview) {
 	for _, c := range d.Rollout.Components {
 		for _, o := range c.Objects {
 			kind := o.Identity.GroupVersionKind
+			if _, removed := cluster.RemovalOf(kind); removed {
+				continue
+			}
 			if _, err := t.world.Scope(kind); cluster.IsKindNotServed(err) && o.Identity.Known() {
 				t.world.Cluster.Serve(kind.GroupKind(), cluster.Namespaced)
 			}

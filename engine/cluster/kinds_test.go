@@ -1,6 +1,8 @@
 package cluster_test
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -163,5 +165,60 @@ func TestSomeKindsHaveNoGeneration(t *testing.T) {
 				t.Errorf("got generation %d, want %d", got, want)
 			}
 		})
+	}
+}
+
+// TestWhatIsServedIsNotRemoved compares with the cluster that it runs on: on an API server, with all that it serves.
+func TestWhatIsServedIsNotRemoved(t *testing.T) {
+	t.Parallel()
+	s := clustertest.New(t)
+	for kind := range scheme.Scheme.AllKnownTypes() {
+		removal, removed := cluster.RemovalOf(kind)
+		if _, err := s.Scope(t.Context(), kind); err == nil && removed {
+			t.Errorf("%s is served, and said to be removed: %+v", kind, removal)
+		}
+	}
+}
+
+func TestARemovalSaysSinceWhenAndWhatToWrite(t *testing.T) {
+	t.Parallel()
+	kind := schema.FromAPIVersionAndKind
+	v := func(group, version string) schema.GroupVersion {
+		return schema.GroupVersion{Group: group, Version: version}
+	}
+	for name, c := range map[string]struct {
+		kind    schema.GroupVersionKind
+		want    cluster.Removal
+		removed bool
+		reason  string
+	}{
+		"a version that is served":           {kind: kind("apps/v1", "Deployment"), reason: "it is the current one"},
+		"an older version that is served":    {kind: kind("autoscaling/v1", "HorizontalPodAutoscaler"), reason: "its end is not announced"},
+		"a version that was removed":         {kind("apps/v1beta2", "Deployment"), cluster.Removal{Since: "1.16", Instead: []schema.GroupVersion{v("apps", "v1")}}, true, "the type says so"},
+		"a kind that moved to another group": {kind("extensions/v1beta1", "Ingress"), cluster.Removal{Since: "1.22"}, true, "no version of this group has it"},
+		"a version that never was":           {kind("batch/v9", "Job"), cluster.Removal{Instead: []schema.GroupVersion{v("batch", "v1")}}, true, "another version has the kind"},
+		"a custom kind":                      {kind: kind("apps.example.com/v1beta1", "Deployment"), reason: "only a cluster knows it"},
+		"an unknown kind of a known group":   {kind: kind("apps/v1", "Deploymnt"), reason: "a newer Kubernetes may have it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, removed := cluster.RemovalOf(c.kind)
+			if diff := cmp.Diff(c.want, got); diff != "" || removed != c.removed {
+				t.Errorf("%s: removed %t, want %t (-want +got):\n%s", c.reason, removed, c.removed, diff)
+			}
+		})
+	}
+}
+
+// TestTheMinorVersionOfKubernetesIsThatOfItsTypes keeps a constant current: what is announced for a later version is
+// still served.
+func TestTheMinorVersionOfKubernetesIsThatOfItsTypes(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("k8s.io/api v0.%d.", cluster.KubernetesMinor); !strings.Contains(string(text), want) {
+		t.Errorf("go.mod has no %q: change KubernetesMinor", want)
 	}
 }

@@ -136,8 +136,8 @@ func CheckSchema(types managedfields.TypeConverter, object *unstructured.Unstruc
 		}
 		removed := false
 		for _, f := range faults {
+			out.Fields = append(out.Fields, out.fault(f, rest.Object))
 			removed = fieldpath.Remove(rest.Object, f.Path) || removed
-			out.Fields = append(out.Fields, out.fault(f))
 		}
 		if !removed {
 			break
@@ -153,11 +153,41 @@ func CheckSchema(types managedfields.TypeConverter, object *unstructured.Unstruc
 	return out
 }
 
-// fault converts an error of the library. Its message about a Secret may quote the content.
-func (e *SchemaError) fault(f typed.ValidationError) FieldFault {
+// fault converts an error of the library about a field of data. The library prints the value as Go has it, however large
+// it is; its kind says what is wrong. A message about a Secret may quote the content.
+func (e *SchemaError) fault(f typed.ValidationError, data map[string]any) FieldFault {
 	problem := f.ErrorMessage
+	if wanted, _, quotes := strings.Cut(problem, ", got "); quotes {
+		problem = wanted + ", and it is " + kindOf(data, f.Path)
+	}
 	if e.Ref.Kind == "Secret" {
 		problem = "it contradicts the type of the field (the message is withheld, it may quote the Secret)"
 	}
 	return FieldFault{Path: strings.TrimPrefix(f.Path, "."), Problem: problem}
+}
+
+// kindOf says of what kind the value at a path is, in the words of JSON.
+func kindOf(data map[string]any, path string) string {
+	var value any = data
+	for _, part := range fieldpath.Parse(path) {
+		next, has := part.Lookup(value)
+		if !has {
+			return "another one"
+		}
+		value = next
+	}
+	switch value.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	default:
+		return "a number"
+	}
 }

@@ -72,10 +72,12 @@ const (
 	// adds up to 1.2 times as much again, so that it takes over within two seconds of a
 	// leader that ends in order.
 	leaseRetry = 800 * time.Millisecond
-	// leaseDuration is how long a Lease is respected that nobody renews.
-	leaseDuration = 15 * time.Second
-	// renewDeadline is how long the holder of a Lease tries to renew it before it ends.
+	// renewDeadline is how long a leader tries to renew its Lease until it ends, and writes nothing any
+	// more. It is that of controller-runtime.
 	renewDeadline = 10 * time.Second
+	// leaseDuration is after how long without a renewal another process leads at the earliest. It is that of
+	// controller-runtime.
+	leaseDuration = 15 * time.Second
 	// leasePatience is how long a process that changes the number of shards waits for one Lease while it holds others: longer
 	// than one that nobody renews is respected.
 	leasePatience = 20 * time.Second

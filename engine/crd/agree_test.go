@@ -39,9 +39,9 @@ var types = []string{
 	"[...#Must] & list.MaxItems(3) @crd(listType=map, listMapKey=x)",
 }
 
-// TestCUEAndTheServerAgree tries every sample with every type, as a value of a field and
+// TestF28K50CUEAndTheServerAgree tries every sample with every type, as a value of a field and
 // deep inside of lists and maps.
-func TestCUEAndTheServerAgree(t *testing.T) {
+func TestF28K50CUEAndTheServerAgree(t *testing.T) {
 	t.Parallel()
 	places := map[string]struct{ reason, schema, value string }{
 		"Regular":  {"a field with or without a default", "f: %s", "{f: %s}"},

@@ -23,10 +23,14 @@ const giveDefinition = "without a cluster, give its CustomResourceDefinition wit
 // Scope implements cluster.Cluster.
 func (k knownKinds) Scope(ctx context.Context, kind schema.GroupVersionKind) (cluster.Scope, error) {
 	scope, err := k.Cluster.Scope(ctx, kind)
-	if cluster.IsKindNotServed(err) {
-		return "", &cluster.KindNotServedError{Kind: kind, Remedy: giveDefinition}
+	if !cluster.IsKindNotServed(err) {
+		return scope, err
 	}
-	return scope, err
+	remedy := giveDefinition
+	if removal, removed := cluster.RemovalOf(kind); removed {
+		remedy = removal.String()
+	}
+	return "", &cluster.KindNotServedError{Kind: kind, Remedy: remedy}
 }
 
 // play simulates the controllers of Kubernetes: it makes every object as healthy as it can be,

@@ -31,21 +31,22 @@ type builder struct {
 	loading  []string
 }
 
-// buildInstance returns the parsed package of a snapshot with all its imports.
-func buildInstance(s *source.Snapshot) (*build.Instance, fault.Faults) {
+// buildInstance returns the parsed package of a snapshot with all its imports, and the names that they do not have.
+func buildInstance(s *source.Snapshot) (*build.Instance, map[fault.Origin]syntax.UnknownName, fault.Faults) {
 	b := &builder{snapshot: s, context: build.NewContext()}
 	inst := b.instance(s.Dir())
 	if faults := b.addFiles(inst, s.Dir(), ""); len(faults) > 0 {
-		return nil, faults
+		return nil, nil, faults
 	}
 	if faults := contractFaults(inst, ContractVersion); len(faults) > 0 {
-		return nil, faults
+		return nil, nil, faults
 	}
 	if err := inst.Complete(); err != nil {
-		return nil, fault.Of(err, cue.Value{})
+		return nil, nil, fault.Of(err, cue.Value{})
 	}
+	unknown := syntax.UnknownNames(inst)
 	syntax.Prune(inst)
-	return inst, nil
+	return inst, unknown, nil
 }
 
 func (b *builder) instance(dir string) *build.Instance {

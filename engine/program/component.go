@@ -294,7 +294,7 @@ func cyclesIn(v cue.Value) fault.Faults {
 	out = slices.CompactFunc(out, func(a, b fault.Fault) bool { return a.Path == b.Path })
 	for i := range out {
 		out[i].Code, out[i].Origin = fault.Invalid, fault.Origin{}
-		out[i].Hint = "a name means the closest field of that name: quote the label of the field, or rename what it should refer to"
+		out[i].Hint = ClosestNameHint
 	}
 	return out
 }

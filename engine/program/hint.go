@@ -118,4 +118,7 @@ func HintAmong(name string, known []string) string {
 	return "there are " + strings.Join(known, ", ")
 }
 
+// ClosestNameHint is the hint for a field that refers to itself.
+const ClosestNameHint = "a name means the closest field of that name: quote the label of the field, or rename what it should refer to"
+
 func didYouMean(name string) string { return "did you mean " + name + "?" }

@@ -37,9 +37,11 @@ type Program struct {
 	// names and hookNames match what the contract accepts as names.
 	names, hookNames *regexp.Regexp
 	importPath       string
-	meta             Meta
-	limits           Limits
-	admission        Admission
+	// unknown are the names that imported packages do not have, by where CUE stops at them.
+	unknown   map[fault.Origin]syntax.UnknownName
+	meta      Meta
+	limits    Limits
+	admission Admission
 	// reach is where objects may be beyond the namespace of the custom resource.
 	reach Reach
 	// configurable is true if the package has a config.
@@ -80,13 +82,13 @@ func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 			p, faults, err = nil, nil, &PanicError{Package: s.Name(), Cause: cause, Stack: debug.Stack()}
 		}
 	}()
-	inst, faults := buildInstance(s)
+	inst, unknown, faults := buildInstance(s)
 	if len(faults) > 0 {
 		return nil, nil, faults
 	}
 	ctx := cuecontext.New()
 	base := ctx.BuildInstance(inst)
-	p = &Program{name: s.Name(), digest: s.Digest(), snapshot: s, base: base, files: inst.Files, importPath: inst.ID()}
+	p = &Program{name: s.Name(), digest: s.Digest(), snapshot: s, base: base, files: inst.Files, importPath: inst.ID(), unknown: unknown}
 	p.static = p.fill(nil)
 	p.readText(inst)
 	if err := p.findContract(ctx, inst); err != nil {

@@ -24,9 +24,14 @@ func (e *evaluator) unsetSpecField(f fault.Fault) (string, bool) {
 	return "", false
 }
 
-// unwrittenField turns a fault about a field that no object will ever have into a fault of the
-// package.
+// unwrittenField turns a fault about a field that no object will ever have, or about a name that an imported
+// package does not have, into a fault of the package.
 func (e *evaluator) unwrittenField(f fault.Fault) (fault.Fault, bool) {
+	if u, is := e.unknown[f.Origin]; is {
+		f.Code, f.Origin = fault.Invalid, fault.Origin{}
+		f.Message, f.Hint = unknownName(u)
+		return f, true
+	}
 	a, ok := e.missingReference(f)
 	if !ok {
 		return f, false
@@ -40,6 +45,31 @@ func (e *evaluator) unwrittenField(f fault.Fault) (fault.Fault, bool) {
 	f.Hint = HintAmong(a.whole[at], known)
 	return f, true
 }
+
+// UnknownNames returns a fault for each name that the package, or one that it imports, selects from an imported
+// package that does not have it, by position.
+func (p *Program) UnknownNames() fault.Faults {
+	var out fault.Faults
+	for _, u := range p.unknown {
+		f := fault.Fault{Position: u.Position}
+		f.Message, f.Hint = unknownName(u)
+		out = append(out, f)
+	}
+	return out.Sorted()
+}
+
+// unknownName returns what to say of a name that an imported package does not have.
+func unknownName(u syntax.UnknownName) (message, hint string) {
+	message = u.Expression + " does not exist"
+	_, near := Nearest(u.Name, u.Known)
+	if near || len(u.Known) <= listedNames {
+		return message, HintAmong(u.Name, u.Known)
+	}
+	return message, "it is none of the names in " + u.Import
+}
+
+// listedNames is how many names a hint lists at most; a package of Kubernetes types has hundreds.
+const listedNames = 20
 
 // FirstUnwritten returns the index of the first name of a path that the package does not write for an
 // object, and the names that it writes in that place. The index is 0 if nothing is missing.

@@ -18,7 +18,7 @@ import (
 // context of its own. What is built in that context can be freed, unlike anything that is
 // built in the context of a package that serves.
 func (p *Program) Recompile(change func(*build.Instance)) (*Program, error) {
-	inst, faults := buildInstance(p.snapshot)
+	inst, _, faults := buildInstance(p.snapshot)
 	if len(faults) > 0 {
 		return nil, faults
 	}

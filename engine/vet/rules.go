@@ -17,6 +17,8 @@ type rule struct {
 // faultRules find what is wrong with a package, whatever the custom resource.
 var faultRules = []rule{
 	{"references", "names of components, objects, outputs, inputs and fields that do not exist", "a-reference-to-a-component-object-or-output-that-does-not-exist", references},
+	{"imports", "names that an imported package does not have", "a-name-that-an-imported-package-does-not-have", imports},
+	{"self_references", "values that are made of themselves", "a-value-that-is-made-of-itself", selfReferences},
 	{"edges", "dependsOn a component that does not exist, or on the component itself", "an-edge-to-a-component-that-does-not-exist", edges},
 	{"hook_edges", "dependsOn in a hook", "a-hook-that-depends-on-something", hookEdges},
 	{"cycles", "components that wait for each other", "a-cycle-of-edges", cycles},
@@ -36,6 +38,7 @@ var warningRules = []rule{
 	{"copies", "content of Secrets that is copied to where more people may read it", "a-secret-that-is-copied-is-warned-of", copies},
 	{"growth", "work whose amount a user decides", "what-grows-without-a-limit-is-warned-of", growth},
 	{"booleans", "names of fields that YAML reads as booleans", "a-field-that-yaml-reads-as-a-boolean-is-warned-of", booleans},
+	{"versions", "versions of Kubernetes' kinds that are served no more", "a-version-that-is-served-no-more-is-warned-of", versions},
 	{"unfollowed", "values with too many references for the rule untrusted", "names-that-lead-too-far", unfollowed},
 }
 

@@ -1,6 +1,8 @@
 package vet
 
 import (
+	"slices"
+
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/program/syntax"
@@ -38,6 +40,14 @@ func (v *view) evaluations() []sample {
 		return v.samples
 	}
 	return []sample{{rollout: program.Rollout{Components: v.template}}}
+}
+
+// isEvaluated reports whether the evaluation without a custom resource has a fault at a place in the text, which the
+// rule unset reports with its path.
+func (v *view) isEvaluated(at fault.Position) bool {
+	return slices.ContainsFunc(v.template, func(c program.Component) bool {
+		return slices.ContainsFunc(c.Faults, func(f fault.Fault) bool { return f.Position == at })
+	})
 }
 
 // at returns a fault with the path and position of something in the text.

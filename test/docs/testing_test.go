@@ -24,12 +24,12 @@ const testingPage = "docs/testing.md"
 
 var (
 	// scenario is a line of the page with the id of a scenario and what holds in it.
-	scenario = regexp.MustCompile(`^\*\*([A-J][0-9]+)\*\* [A-Z].*\.$`)
+	scenario = regexp.MustCompile(`^\*\*([A-KW][0-9]+)\*\* [A-Z].*\.$`)
 	// inName are the ids with which the name of a test begins.
-	inName = regexp.MustCompile(`^Test((?:[A-J][0-9]+)+)[A-Z]`)
+	inName = regexp.MustCompile(`^Test((?:[A-KW][0-9]+)+)[A-Z]`)
 	// inReason is the id with which the reason for what a test expects begins.
-	inReason = regexp.MustCompile("^[\"`]([A-J][0-9]+): ")
-	anID     = regexp.MustCompile(`[A-J][0-9]+`)
+	inReason = regexp.MustCompile("^[\"`]([A-KW][0-9]+): ")
+	anID     = regexp.MustCompile(`[A-KW][0-9]+`)
 )
 
 func TestEveryScenarioHasATestAndEveryIDOfATestIsAScenario(t *testing.T) {

@@ -70,7 +70,7 @@ func webApp(s *env, group, version, name string, spec map[string]any) *unstructu
 	}}
 }
 
-func TestAWebAppIsReadAndWrittenInBothVersions(t *testing.T) {
+func TestF30K47AWebAppIsReadAndWrittenInBothVersions(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	const group = "converted.example.com"

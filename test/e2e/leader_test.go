@@ -15,7 +15,7 @@ const handoverLimit = 2 * time.Second
 // leaseAcquiredText is what controller-runtime logs when a process becomes the leader.
 const leaseAcquiredText = "Successfully acquired lease"
 
-func TestI5OneOfTwoOperatorsActsAndTheOtherTakesOver(t *testing.T) {
+func TestI5K45W46OneOfTwoOperatorsActsAndTheOtherTakesOver(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	lead := []string{harness.PackageDir("webapp"), "--leader-elect", "--leader-elect-namespace", s.Namespace}

@@ -65,9 +65,9 @@ func TestATopicThatIsNoKeyIsRefusedOnceAndNamed(t *testing.T) {
 	s.ExpectResourceReady(cr)
 }
 
-// TestATopicWithFewerPartitionsIsRefusedOnceInItsOwnWords: the schema of the topic, not that of the
+// TestF31ATopicWithFewerPartitionsIsRefusedOnceInItsOwnWords: the schema of the topic, not that of the
 // cluster, says that the number cannot be reduced.
-func TestATopicWithFewerPartitionsIsRefusedOnceInItsOwnWords(t *testing.T) {
+func TestF31ATopicWithFewerPartitionsIsRefusedOnceInItsOwnWords(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	s.StartOperator(fixture("kafka"), fixture("kafkatopic"))

@@ -42,7 +42,7 @@ type queried struct {
 	}
 }
 
-func TestEveryQueryOfTheDashboardAndTheAlertsRunsOnAScrape(t *testing.T) {
+func TestF42W52EveryQueryOfTheDashboardAndTheAlertsRunsOnAScrape(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	p := newTestPackage(t, "queried", measuredBody)

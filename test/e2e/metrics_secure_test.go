@@ -46,7 +46,7 @@ func (s scraper) get(url, token string) (code int, body, server string, err erro
 	return resp.StatusCode, string(b), server, err
 }
 
-func TestMetricsAreServedToWhomTheAPIServerAllows(t *testing.T) {
+func TestJ11MetricsAreServedToWhomTheAPIServerAllows(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	p := newTestPackage(t, "guarded", "#Spec: {}\ncomponents: {}\n")

@@ -31,7 +31,7 @@ components: {
 }
 `
 
-func TestMetricsSayWhatWaitsUntilItDoesNot(t *testing.T) {
+func TestF36W48W49W50W51MetricsSayWhatWaitsUntilItDoesNot(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	p := newTestPackage(t, "measured", measuredBody)

@@ -7,7 +7,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-func TestAPinnedResourceStaysAtItsRevisionAsLongAsThePackageAllowsIt(t *testing.T) {
+func TestF35APinnedResourceStaysAtItsRevisionAsLongAsThePackageAllowsIt(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	o := s.StartPackageOperator()

@@ -80,7 +80,7 @@ func mustBeRefused(t *testing.T, err error, field, says string) {
 	}
 }
 
-func TestW53W54W58TheWebhookRefusesWhatCannotBeRendered(t *testing.T) {
+func TestF29W53W54W58TheWebhookRefusesWhatCannotBeRendered(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	p := newTestPackage(t, "refusing", webhookBody)
@@ -145,7 +145,7 @@ func TestW55W56W57TheWebhookAddsDefaultsAndLabelsOnce(t *testing.T) {
 
 // What the engine and garbage collection do to a resource does not depend on a webhook, also if the API server
 // refuses what nobody reviews.
-func TestK46NothingOfTheEngineDependsOnItsWebhooks(t *testing.T) {
+func TestJ11K46NothingOfTheEngineDependsOnItsWebhooks(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	p := newTestPackage(t, "closed", webhookBody+"\nadmission: failurePolicy: \"Fail\"\nreach: Namespace: {}\ncomponents: space: objects: ns: {apiVersion: \"v1\", kind: \"Namespace\", metadata: name: \"\\(cr.metadata.namespace)-more\"}\n")
@@ -250,7 +250,7 @@ func TestW47AStandbyServesWebhooks(t *testing.T) {
 	}
 }
 
-func TestW58CertificatesAreReplacedWithoutALostRequest(t *testing.T) {
+func TestF29J11W58CertificatesAreReplacedWithoutALostRequest(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	p := newTestPackage(t, "rotating", webhookBody+"\nadmission: failurePolicy: \"Fail\"\n")

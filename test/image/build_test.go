@@ -17,8 +17,13 @@ import (
 // releaseVersion is the version that is compiled into the binary under test.
 const releaseVersion = "v1.2.3-image"
 
-func TestTheBinaryOfTheImage(t *testing.T) {
+func TestJ10TheBinaryOfTheImage(t *testing.T) {
 	binary := build(t)
+	t.Run("is the same where it is built again", func(t *testing.T) {
+		if first, again := read(t, binary), read(t, build(t)); !bytes.Equal(first, again) {
+			t.Errorf("two builds in different folders differ: %d and %d bytes", len(first), len(again))
+		}
+	})
 	t.Run("is static", func(t *testing.T) { expectStatic(t, binary) })
 	t.Run("knows its version", func(t *testing.T) {
 		if out := start(t, binary, t.TempDir(), "version"); !strings.Contains(out, releaseVersion) {
@@ -41,6 +46,15 @@ func TestTheBinaryOfTheImage(t *testing.T) {
 			}
 		}
 	})
+}
+
+func read(t *testing.T, file string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 func expectStatic(t *testing.T, binary string) {

@@ -57,7 +57,7 @@ func (d dockerfile) last(name string) string {
 	return args
 }
 
-func TestTheImageRunsThePackagesWithoutPrivileges(t *testing.T) {
+func TestJ9TheImageRunsThePackagesWithoutPrivileges(t *testing.T) {
 	d := parseDockerfile(t)
 	bases := d.bases()
 	if last := bases[len(bases)-1]; last.name != "gcr.io/distroless/static-debian12" || last.tag != "nonroot" {

@@ -40,7 +40,7 @@ func TestTheFilesOfTheChartAreCurrent(t *testing.T) {
 	}
 }
 
-func TestTheChartIsWhatInstallPrints(t *testing.T) {
+func TestF41TheChartIsWhatInstallPrints(t *testing.T) {
 	t.Parallel()
 	chart := t.TempDir()
 	operetta(t, "install", harness.PackageDir("webapp"), "--chart", chart)

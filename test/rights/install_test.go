@@ -86,7 +86,7 @@ func unpacked(t *testing.T, pod corev1.PodSpec, objects []*unstructured.Unstruct
 	return args
 }
 
-func TestWhatInstallPrintsRunsAnOperator(t *testing.T) {
+func TestF41WhatInstallPrintsRunsAnOperator(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
 	home := s.Namespace + "-operator"

@@ -95,7 +95,7 @@ func changing(fields map[string]any) func(*harness.Env, *unstructured.Unstructur
 	return func(s *harness.Env, cr *unstructured.Unstructured) { s.Patch(cr, harness.Spec(fields)) }
 }
 
-func TestEachPermissionThatIsMissingIsNamedAndMissedNoLonger(t *testing.T) {
+func TestF37EachPermissionThatIsMissingIsNamedAndMissedNoLonger(t *testing.T) {
 	t.Parallel()
 	for name, tc := range missed {
 		t.Run(name, func(t *testing.T) {

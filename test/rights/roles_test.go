@@ -185,7 +185,7 @@ func unused(permission string) string {
 }
 
 // It runs alone, because others install the same definitions.
-func TestOperatorOfAllPackagesRunsUnderExactlyItsRoles(t *testing.T) {
+func TestF40OperatorOfAllPackagesRunsUnderExactlyItsRoles(t *testing.T) {
 	s := harness.NewEnv(t)
 	s.Create(harness.Object("v1", "Namespace", "", operatorNamespace))
 	roles := operetta(t, append([]string{"rbac"}, allPackages()...)...)

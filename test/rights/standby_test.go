@@ -1,6 +1,10 @@
 package rights
 
 import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -8,10 +12,13 @@ import (
 	"operetta.dev/test/harness"
 )
 
+// leadsWithin is how long after the death of a leader another process leads: the duration of a Lease and 2 seconds.
+const leadsWithin = 17 * time.Second
+
 // standsByFor is how long a process that stands by is watched.
 const standsByFor = 8 * time.Second
 
-func TestAProcessThatStandsByWritesNothingUntilItLeads(t *testing.T) {
+func TestW44W45W46AProcessThatStandsByWritesNothingUntilItLeads(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
 	p := harness.NewTestPackage(t, "standing", limitedBody)
@@ -19,13 +26,8 @@ func TestAProcessThatStandsByWritesNothingUntilItLeads(t *testing.T) {
 	s.Create(harness.Object("v1", "Secret", s.Namespace, "token"))
 	first := s.StartOperator(args...)
 	first.ExpectLog("Successfully acquired lease", s.Namespace+"/standing")
-	leader := s.User
 
-	s.User = leader + "-standby"
-	var err error
-	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:masters"); err != nil {
-		t.Fatal(err)
-	}
+	standBy(t, s)
 	from := harness.MarkAudit(t)
 	second := s.StartOperator(args...)
 	second.ExpectLog("running")
@@ -43,10 +45,70 @@ func TestAProcessThatStandsByWritesNothingUntilItLeads(t *testing.T) {
 	}
 
 	first.Kill()
+	took := harness.Within(t, leadsWithin, "the other process to lead", func() error {
+		if !strings.Contains(second.Log.From(0), "Successfully acquired lease") {
+			return harness.ErrNotYet
+		}
+		return nil
+	})
+	t.Logf("the other process leads %s after the first was killed", took.Round(time.Millisecond))
 	s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
 	s.ExpectData("settings-shop", "text", "b")
 	definitions := s.OperatorRequests(from).Writes().Filter(func(e controlplane.AuditEvent) bool { return e.Resource == "customresourcedefinitions" })
 	if len(definitions) == 0 {
 		t.Error("the process that came to lead did not install its definitions")
+	}
+}
+
+// standBy gives the next operator of a test a user of its own, by whom the audit log tells it from the first.
+func standBy(t *testing.T, s *harness.Env) {
+	t.Helper()
+	s.User += "-standby"
+	var err error
+	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:masters"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestW46ALeaderThatWasStoppedForLongerThanItsLeaseWritesNothingMore stops a leader while it creates many objects, so that it
+// continues in the middle of that when another process leads.
+func TestW46ALeaderThatWasStoppedForLongerThanItsLeaseWritesNothingMore(t *testing.T) {
+	t.Parallel()
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "stopped", limitedBody)
+	args := []string{p.Dir, "--leader-elect", "--leader-elect-namespace", s.Namespace, "--leader-election-id", "stopped"}
+	s.Create(harness.Object("v1", "Secret", s.Namespace, "token"))
+	first := s.StartOperator(args...)
+	first.ExpectLog("Successfully acquired lease", s.Namespace+"/stopped")
+	leader := s.User
+	standBy(t, s)
+	second := s.StartOperator(args...)
+
+	const things = 30
+	for i := range things {
+		s.Create(p.Thing(s, fmt.Sprintf("shop-%d", i), map[string]any{}))
+	}
+	if err := syscall.Kill(first.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	second.ExpectLog("Successfully acquired lease", s.Namespace+"/stopped")
+	from := harness.MarkAudit(t)
+	if err := syscall.Kill(first.PID(), syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, "the stopped leader to end", func() error {
+		select {
+		case <-first.Ended:
+			return nil
+		default:
+			return errors.New("it runs")
+		}
+	})
+	wrote := s.RequestsOf(from, leader).Writes().Filter(func(e controlplane.AuditEvent) bool { return e.Resource != "leases" })
+	if len(wrote) > 0 {
+		t.Errorf("the leader that was stopped wrote after another led: %s", wrote)
+	}
+	for i := range things {
+		s.ExpectData(fmt.Sprintf("settings-shop-%d", i), "text", "a")
 	}
 }

@@ -23,8 +23,12 @@ var generational = map[string][]string{
 	"scheduling.k8s.io":            {"PriorityClass"},
 }
 
-// builtin returns the scope of a built-in kind, and false for any other kind or an unknown version.
+// builtin returns the scope of a built-in kind, and false for any other kind, and for a version that is unknown or that
+// Kubernetes has removed.
 func builtin(kind schema.GroupVersionKind) (cluster.Scope, bool) {
+	if _, removed := cluster.RemovalOf(kind); removed {
+		return "", false
+	}
 	scope, known := cluster.KnownScope(kind.GroupKind())
 	if scheme.Scheme.IsGroupRegistered(kind.Group) && !scheme.Scheme.Recognizes(kind) {
 		return "", false

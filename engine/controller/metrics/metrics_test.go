@@ -32,7 +32,7 @@ func waitingFor(component string, since time.Time) status.Summary {
 	}}
 }
 
-func TestReconcilesAreCountedByControllerAndResult(t *testing.T) {
+func TestW48W49W50W51ReconcilesAreCountedByControllerAndResult(t *testing.T) {
 	t.Parallel()
 	m := metrics.New()
 	shops, mills := m.Controller("shops"), m.Controller("mills")
@@ -84,7 +84,7 @@ operetta_package_canaries_total{package="shops",phase="RolledBack"} 1
 `, "operetta_package_canary_resources", "operetta_package_canaries_total")
 }
 
-func TestResourcesAreCountedUntilTheyAreGone(t *testing.T) {
+func TestF36K48ResourcesAreCountedUntilTheyAreGone(t *testing.T) {
 	t.Parallel()
 	m := metrics.New()
 	c := m.Controller("shops")

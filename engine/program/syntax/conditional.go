@@ -50,6 +50,14 @@ func (c Conditional) GuardedAt(at fault.Position) bool {
 	return slices.ContainsFunc(c.guards, func(s span) bool { return s.holds(at) })
 }
 
+// Position returns where the outermost comprehension begins.
+func (c Conditional) Position() fault.Position {
+	if len(c.guards) == 0 {
+		return fault.Position{}
+	}
+	return c.guards[0].from
+}
+
 // conditionalOf returns what a member of components that is in a comprehension adds.
 func (x *reader) conditionalOf(m Member) Conditional {
 	out := Conditional{Component: m.name, BeyondCR: x.beyondCR(m), guards: spansOf(m.guards)}
