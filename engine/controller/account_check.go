@@ -60,7 +60,7 @@ func newAccountCheck(own permission, ask func(context.Context, permission) (bool
 func (a *accountCheck) Start(ctx context.Context) error {
 	for {
 		wrong, known := a.look(ctx)
-		if ctx.Err() != nil {
+		if ended := ctx.Err() != nil; ended {
 			return nil
 		}
 		if known && a.note(wrong) {

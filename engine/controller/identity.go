@@ -116,7 +116,8 @@ func (all *identities) open(account object.Account) (*usedIdentity, error) {
 		return nil, err
 	}
 	if err := out.complete(m, all.shared); err != nil {
-		return nil, errors.Join(err, connection.end())
+		connection.end()
+		return nil, err
 	}
 	return &usedIdentity{identity: out, connection: connection}, connection.Add(out.resources.Cache)
 }
@@ -194,7 +195,7 @@ func (i *impersonation) Add(part manager.Runnable) error {
 }
 
 // end ends all parts, and does not wait for them.
-func (i *impersonation) end() error {
+func (i *impersonation) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	ended, cancel := context.WithCancel(context.Background())
@@ -203,7 +204,6 @@ func (i *impersonation) end() error {
 		_ = part.stop(ended) // it errors because nobody waits
 	}
 	i.client.CloseIdleConnections()
-	return nil
 }
 
 // events returns a recorder whose events are written by the account.

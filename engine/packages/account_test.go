@@ -1,11 +1,38 @@
 package packages
 
 import (
+	"context"
 	"maps"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/crd"
 	"operetta.dev/engine/object"
 )
+
+// InstallCRD implements Examiner.
+func (s *site) InstallCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition, mayReplace func(context.Context, string) error) error {
+	if s.installed == nil && s.owner != "" {
+		if err := mayReplace(ctx, s.owner); err != nil {
+			return err
+		}
+	}
+	if s.installed == nil {
+		s.callf("install")
+		s.annotated = definition.Annotations[crd.AccountAnnotation]
+	}
+	return s.installed
+}
+
+func (s *site) ActAs(kind schema.GroupKind, account object.Account) {
+	if account != (object.Account{}) || s.actsAs[kind] != account {
+		s.callf("act for %s as %q", kind.Kind, account)
+	}
+	s.actsAs[kind] = account
+}
+
+func (s *site) AccountProblem(kind schema.GroupKind) string { return s.accountProblem[s.actsAs[kind]] }
 
 func TestTheAccountOfAPackageIsOneThatItNamesItself(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/cluster/memory"
-	"operetta.dev/engine/crd"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
@@ -213,20 +212,6 @@ func (s *site) Examine(ctx context.Context, snapshot *source.Snapshot) (Candidat
 // Slots implements Examiner.
 func (s *site) Slots() int { return 1 }
 
-// InstallCRD implements Examiner.
-func (s *site) InstallCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition, mayReplace func(context.Context, string) error) error {
-	if s.installed == nil && s.owner != "" {
-		if err := mayReplace(ctx, s.owner); err != nil {
-			return err
-		}
-	}
-	if s.installed == nil {
-		s.callf("install")
-		s.annotated = definition.Annotations[crd.AccountAnnotation]
-	}
-	return s.installed
-}
-
 // Defined implements Examiner.
 func (s *site) Defined(context.Context, string) ([]schema.GroupVersionKind, error) {
 	return s.defined, nil
@@ -273,15 +258,6 @@ func (s *site) Withdraw(_ context.Context, p *program.Program) error {
 	delete(s.served, p.GroupVersionKind().GroupKind())
 	return nil
 }
-
-func (s *site) ActAs(kind schema.GroupKind, account object.Account) {
-	if account != (object.Account{}) || s.actsAs[kind] != account {
-		s.callf("act for %s as %q", kind.Kind, account)
-	}
-	s.actsAs[kind] = account
-}
-
-func (s *site) AccountProblem(kind schema.GroupKind) string { return s.accountProblem[s.actsAs[kind]] }
 
 func (s *site) Broken(_, name, fault string) { s.callf("broken %s: %s", name, fault) }
 func (s *site) Mended(_, _ string)           {}

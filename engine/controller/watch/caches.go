@@ -23,10 +23,15 @@ import (
 // A Connection is what caches take to an API server: as whom its requests are sent, and who runs the caches. A manager is
 // one. What one has filled serves nobody who acts as another user: caches ask for no rights when they are read.
 type Connection interface {
+	// GetConfig returns as whom, and how, requests are sent.
 	GetConfig() *rest.Config
+	// GetHTTPClient returns the client that sends them.
 	GetHTTPClient() *http.Client
+	// GetScheme returns the types of kinds.
 	GetScheme() *runtime.Scheme
+	// GetRESTMapper returns which kinds are served.
 	GetRESTMapper() meta.RESTMapper
+	// GetLogger returns who is told of watches that fail.
 	GetLogger() logr.Logger
 	// Add runs a part, as a manager does.
 	Add(part manager.Runnable) error
