@@ -60,10 +60,7 @@ func newAccountCheck(own permission, ask func(context.Context, permission) (bool
 func (a *accountCheck) Start(ctx context.Context) error {
 	for {
 		wrong, known := a.look(ctx)
-		if ended := ctx.Err() != nil; ended {
-			return nil
-		}
-		if known && a.note(wrong) {
+		if known && ctx.Err() == nil && a.note(wrong) {
 			a.changed(wrong)
 		}
 		pause := time.After(refusedInterval)
