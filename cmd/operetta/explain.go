@@ -25,11 +25,18 @@ the reason of Kubernetes: no node, the image, a crash, an unbound claim, a missi
 It reads with your permissions and writes nothing. It needs no package and no running operator, and
 says what you may not read. The same is in the status of the resource, without the objects.
 
+What triggered the last reconciles, which requests they cost, and which watches there are, only the
+operator knows, since it started. Name it with --operator-namespace, to reach the pod that leads as
+kubectl port-forward does, or with --operator-address. It answers whoever may get the resource, and is
+sent your token for that, or your certificate without its key: name only an operator that you trust.
+It has to serve metrics over TLS. Without it, the last writes to the objects are shown.
+
 The exit code is 1 if the resource is not ready, so that a script can ask.`
 
 // explainFlags are the settings of `operetta explain`.
 type explainFlags struct {
 	cluster   clusterFlags
+	operator  operatorFlags
 	namespace string
 	output    string
 	watch     bool
@@ -44,7 +51,10 @@ func newExplain(s streams) *cobra.Command {
 		Example: `  operetta explain webapp/nginx-app
 
   # Look on while it is rolled out
-  operetta explain webapp/nginx-app -n team-a --watch`,
+  operetta explain webapp/nginx-app -n team-a --watch
+
+  # What triggered the last reconciles, and what did they cost?
+  operetta explain webapp/nginx-app --operator-namespace operetta-system`,
 		Args: usageArgs(cobra.RangeArgs(1, 2)),
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 			return f.complete(cmd.Context(), typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
@@ -52,6 +62,9 @@ func newExplain(s streams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.watch && f.output != formatText {
 				return usageError{fmt.Errorf("--watch draws pictures: leave out -o %s", f.output)}
+			}
+			if err := f.operator.check(); err != nil {
+				return err
 			}
 			read, err := f.reader(args)
 			if err != nil {
@@ -64,6 +77,7 @@ func newExplain(s streams) *cobra.Command {
 		},
 	}
 	f.cluster.addFlags(cmd)
+	f.operator.addFlags(cmd)
 	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "namespace of the resource; that of the context by default")
 	outputFlag(cmd, &f.output, formatText, formatJSON)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "draw it again whenever it changes, until Ctrl-C")
@@ -129,8 +143,9 @@ func (f explainFlags) reader(args []string) (readExplanation, error) {
 	if err != nil {
 		return nil, err
 	}
+	operator := f.operator.operator(on)
 	return func(ctx context.Context) (explain.Resource, error) {
-		return explain.Reader{Cluster: live}.Read(ctx, ref)
+		return explain.Reader{Cluster: live, Operator: operator}.Read(ctx, ref)
 	}, nil
 }
 

@@ -18,6 +18,8 @@ const (
 const (
 	// explainInterval is how often operetta explain --watch reads a resource anew.
 	explainInterval = 2 * time.Second
+	// operatorTimeout is how long an operator may take to say what it knows of a resource.
+	operatorTimeout = 10 * time.Second
 	// completionTimeout bounds how long a shell waits for a cluster that does not answer.
 	completionTimeout = 3 * time.Second
 	// establishedPoll is how often an installed CustomResourceDefinition is read until it is served.

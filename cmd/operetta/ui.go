@@ -24,7 +24,9 @@ page of the web that asks for it by another name. It goes on until Ctrl-C.`
 // uiFlags are the settings of "operetta ui".
 type uiFlags struct {
 	status statusFlags
-	port   uint16
+	// operator is asked about the last reconciles of each resource whose page is open.
+	operator operatorFlags
+	port     uint16
 }
 
 func newUI(s streams) *cobra.Command {
@@ -40,6 +42,7 @@ func newUI(s streams) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), s, args) },
 	}
 	f.status.cluster.addFlags(cmd)
+	f.operator.addFlags(cmd)
 	cmd.Flags().StringVarP(&f.status.namespace, "namespace", "n", "", "show only the resources in this namespace")
 	cmd.Flags().Uint16Var(&f.port, "port", 0, "port on 127.0.0.1; 0 is a free one")
 	return cmd
@@ -47,6 +50,9 @@ func newUI(s streams) *cobra.Command {
 
 // run serves the pages until the context ends. It errors if the cluster cannot be found, or the port is taken.
 func (f uiFlags) run(ctx context.Context, s streams, words []string) error {
+	if err := f.operator.check(); err != nil {
+		return err
+	}
 	on, err := findTarget(f.status.cluster)
 	if err != nil {
 		return err
@@ -71,7 +77,7 @@ func (f uiFlags) run(ctx context.Context, s streams, words []string) error {
 	quiet := s
 	quiet.err = discard{}
 	server := &http.Server{
-		Handler: ui.New(ui.Options{Source: clusterSource{f.status, quiet, words, explain.Reader{Cluster: live}}, Hosts: hosts, Cluster: on.server()}),
+		Handler: ui.New(ui.Options{Source: clusterSource{f.status, quiet, words, explain.Reader{Cluster: live, Operator: f.operator.operator(on)}}, Hosts: hosts, Cluster: on.server()}),
 
 		ReadHeaderTimeout: uiHeaderTimeout, IdleTimeout: uiIdleTimeout,
 	}

@@ -50,7 +50,7 @@ func (m *Manager) Requeue(p *program.Program, resources []packages.Resource) err
 		return err
 	}
 	for _, u := range resources {
-		c.enqueuer.enqueueBehind(u.NamespacedName)
+		c.enqueueForPackage(u.NamespacedName)
 	}
 	return nil
 }

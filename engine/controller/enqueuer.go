@@ -55,12 +55,17 @@ func (e *enqueuer) enqueueBehind(keys ...types.NamespacedName) {
 
 // enqueueAll enqueues every resource of a kind that a client can list, as enqueueBehind does.
 func (e *enqueuer) enqueueAll(ctx context.Context, c client.Client, kind schema.GroupVersionKind) error {
+	keys, err := keysOf(ctx, c, kind)
+	e.enqueueBehind(keys...)
+	return err
+}
+
+// keysOf returns every resource of a kind that a client can list.
+func keysOf(ctx context.Context, c client.Client, kind schema.GroupVersionKind) ([]types.NamespacedName, error) {
 	all, err := cluster.List(ctx, c, cluster.Selection{Kind: kind})
-	if err != nil {
-		return err
+	out := make([]types.NamespacedName, len(all))
+	for i, u := range all {
+		out[i] = client.ObjectKeyFromObject(u)
 	}
-	for _, u := range all {
-		e.enqueueBehind(client.ObjectKeyFromObject(u))
-	}
-	return nil
+	return out, err
 }

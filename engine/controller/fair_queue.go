@@ -6,9 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/lru"
 	"k8s.io/utils/ptr"
+	"operetta.dev/engine/history"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -48,6 +50,10 @@ type fairQueue struct {
 	parked     []parked
 	priorities map[ctrl.Request]int
 	turns      requestTurns
+	// history is told why requests are added, and when they are handed out. nil remembers nothing.
+	history *history.Of
+	// uid returns the UID of a resource for the history, or "" for one that is gone.
+	uid func(types.NamespacedName) types.UID
 	// own are the priorities that requests had before they were parked or given a turn, until they have a worker.
 	own map[ctrl.Request]int
 }
@@ -92,6 +98,12 @@ func (q *fairQueue) newQueue(name string, limiter workqueue.TypedRateLimiter[ctr
 // Add implements workqueue.TypedInterface.
 func (q *fairQueue) Add(req ctrl.Request) { q.AddWithOpts(priorityqueue.AddOpts{}, req) }
 
+// AddBecause implements watch.Noter.
+func (q *fairQueue) AddBecause(t history.Trigger, req ctrl.Request) {
+	q.history.Note(req.NamespacedName, history.Event{Trigger: t})
+	q.Add(req)
+}
+
 // AddAfter implements workqueue.TypedDelayingInterface.
 func (q *fairQueue) AddAfter(req ctrl.Request, after time.Duration) {
 	q.AddWithOpts(priorityqueue.AddOpts{After: after}, req)
@@ -130,6 +142,9 @@ func (q *fairQueue) GetWithPriority() (ctrl.Request, int, bool) {
 		q.takeTurn()
 		req, priority, shutdown := q.PriorityQueue.GetWithPriority()
 		if shutdown || q.handOut(req, priority) && q.admit(req, priority) {
+			if !shutdown {
+				q.history.HandOut(req.NamespacedName)
+			}
 			return req, min(q.takeOwn(req, priority), 0), shutdown
 		}
 		q.PriorityQueue.Done(req)

@@ -21,6 +21,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/evaluate"
+	"operetta.dev/engine/history"
 	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/worker"
@@ -108,6 +109,7 @@ type Manager struct {
 	packageMissing *packageMissingTeardown
 	running        *runningReconciles
 	refused        *refusedRequests
+	history        *history.Log
 	// certificates are those of the webhooks, if this process makes them.
 	certificates *webhookCertificates
 
@@ -142,13 +144,16 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	m := &Manager{manager: mgr, options: options, running: newRunningReconciles(options.ReconcileLimit), refused: refused, controllers: map[schema.GroupKind]*packageController{}, pins: map[schema.GroupKind]*pinnedVersions{}, accounts: map[schema.GroupKind]object.Account{}}
+	m := &Manager{
+		manager: mgr, options: options, running: newRunningReconciles(options.ReconcileLimit), refused: refused, history: history.New(history.DefaultLimits, time.Now, watch.History()),
+		controllers: map[schema.GroupKind]*packageController{}, pins: map[schema.GroupKind]*pinnedVersions{}, accounts: map[schema.GroupKind]object.Account{},
+	}
 	m.identities = &identities{manager: m, shared: watch.NewShared(mgr.GetConfig()), config: config, by: map[object.Account]*usedIdentity{}}
 	m.own = &identity{Connection: mgr, resources: watch.Cache{Cache: mgr.GetCache(), Client: mgr.GetClient()}, recorder: recorder{mgr.GetEventRecorder(eventsReporter)}}
 	if err := addProbes(mgr, options, m.running); err != nil {
 		return nil, err
 	}
-	if err := serveMetrics(mgr, options); err != nil {
+	if err := m.serveMetrics(); err != nil {
 		return nil, err
 	}
 	if err := m.own.complete(m, m.identities.shared); err != nil {

@@ -13,18 +13,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/time/rate"
 	certutil "k8s.io/client-go/util/cert"
+	"operetta.dev/engine/history"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 )
 
-// serveMetrics makes a manager serve metrics at an address; "" serves none.
+// serveMetrics makes a manager serve metrics at an address, and if that is secure, what is known of the last reconciles of
+// its resources; "" serves none.
 //
 // The server of controller-runtime listens when the manager starts, and logs port 0 as it was given. This
 // one listens at once: an address that is taken is an error of New, and the log has the port that the
 // system chose for port 0. See record 54.
-func serveMetrics(mgr manager.Manager, o Options) error {
+func (m *Manager) serveMetrics() error {
+	mgr, o := m.manager, m.options
 	if o.MetricsAddress == "" {
 		return nil
 	}
@@ -46,6 +49,13 @@ func serveMetrics(mgr manager.Manager, o Options) error {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", handler)
+	if o.MetricsSecure {
+		reconciles, err := newReconcilesHandler(m)
+		if err != nil {
+			return fmt.Errorf("serving metrics: %w", err)
+		}
+		mux.Handle(history.Path, reconciles)
+	}
 	return mgr.Add(&manager.Server{
 		Name: "metrics",
 		Server: &http.Server{
@@ -106,7 +116,8 @@ func (r rareSink) WithName(name string) logr.LogSink {
 // encrypted returns a listener by TLS. Its certificate is that of a folder, which may change, or else one that is made
 // now and that nobody else has signed.
 func encrypted(mgr manager.Manager, plain net.Listener, certDir string) (net.Listener, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	// A certificate of a client is not required, and whoever relies on one verifies it: see access.
+	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, ClientAuth: tls.RequestClientCert}
 	if certDir != "" {
 		watcher, err := certwatcher.New(filepath.Join(certDir, "tls.crt"), filepath.Join(certDir, "tls.key"))
 		if err != nil {

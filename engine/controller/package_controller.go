@@ -16,6 +16,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/evaluate"
+	"operetta.dev/engine/history"
 	"operetta.dev/engine/packages"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
@@ -32,6 +33,7 @@ import (
 type packageController struct {
 	name     string
 	limits   *eventRateLimits
+	history  *history.Of
 	enqueuer enqueuer
 	fair     *fairQueue
 	// program is the version of the package that the next reconcile uses.
@@ -43,8 +45,10 @@ type packageController struct {
 	reconciler *reconcile.Reconciler
 	objects    *watch.Cluster
 	// as is who sends the requests for its resources, and leave ends the use of that.
-	as       *identity
-	leave    func()
+	as    *identity
+	leave func()
+	// patches is what reads Patches for the reconciler.
+	patches  cluster.Cluster
 	capsules *capsule.Recorder
 	// departed are the resources that may have left the selector, or nil without one.
 	departed *departedResources
@@ -53,6 +57,8 @@ type packageController struct {
 	// fault is what is wrong with the present files of the package while an earlier version of it is
 	// loaded, or "".
 	fault atomic.Value
+	// added says that everything above is there, for those who do not wait for that.
+	added atomic.Bool
 	// parts are what the manager runs for the controller.
 	parts []*stoppable
 }
@@ -76,7 +82,10 @@ func (c *packageController) reconcile(ctx context.Context, key types.NamespacedN
 	if err := c.departed.report(ctx, key); err != nil {
 		return 0, err
 	}
-	ctx = withWaiter(ctx, waiter{waiterKey{c.name, ctrl.Request{NamespacedName: key}}, func() { c.enqueuer.enqueueBehind(key) }})
+	ctx = withWaiter(ctx, waiter{waiterKey{c.name, ctrl.Request{NamespacedName: key}}, func() {
+		c.history.Note(key, history.Event{Trigger: history.Trigger{Cause: history.Permitted}})
+		c.enqueuer.enqueueBehind(key)
+	}})
 	chosen, err := c.choose(ctx, key)
 	switch {
 	case err != nil:
@@ -97,15 +106,16 @@ func (c *packageController) reconcile(ctx context.Context, key types.NamespacedN
 
 // enqueueReaders enqueues resources that read an object, as soon as the limits of events allow it. For
 // the zero value it enqueues them at once.
-func (c *packageController) enqueueReaders(of cluster.Ref, keys ...types.NamespacedName) {
+func (c *packageController) enqueueReaders(e watch.InputEvent, keys ...types.NamespacedName) {
 	delays := make([]time.Duration, len(keys))
-	if of != (cluster.Ref{}) {
-		delays = c.limits.delays(of, keys)
+	if e != (watch.InputEvent{}) {
+		delays = c.limits.delays(e.Of, keys)
 	}
 	for i, key := range keys {
-		if of != (cluster.Ref{}) {
+		if e != (watch.InputEvent{}) {
 			c.fair.forgetSpeed(ctrl.Request{NamespacedName: key})
 		}
+		c.history.Note(key, inputEvent(e))
 		c.enqueuer.enqueueAfter(key, delays[i])
 	}
 }
@@ -118,7 +128,8 @@ func (m *Manager) Serve(p *program.Program) error { return m.ServeOutdated(p, ""
 // says that, and what is wrong with the present one. Some are reconciled with the version of a canary, if it is not nil.
 func (m *Manager) ServeOutdated(p *program.Program, fault string, canary *packages.Canary) error {
 	kind := p.GroupVersionKind().GroupKind()
-	c := &packageController{name: p.Name(), capsules: m.options.Capsules, limits: newEventRateLimits(m.options.Log), fair: newFairQueue(m.workers(), m.suspect)}
+	c := &packageController{name: p.Name(), capsules: m.options.Capsules, limits: newEventRateLimits(m.options.Log), fair: newFairQueue(m.workers(), m.suspect), history: m.history.Of(kind)}
+	c.fair.history = c.history
 	c.use(m.takePrepared(p), fault)
 	c.canary.Store(m.canaryVersion(c, canary))
 	c.pins.Store(m.pinsOf(kind))
@@ -153,6 +164,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	name := controllerName(gvk.GroupKind())
 	measured.Controller(name).Parked(c.fair.waiting)
 	uid := watch.CachedUID(c.as.resources, gvk)
+	c.fair.uid = uid
 	ours := m.options.Shard.only(uid, c.reconcile, func(key types.NamespacedName) { c.reconciler.Forget(key) })
 	ctrlr, err := m.newController(name, gvk.Kind, p.Name(), ours, c.fair)
 	if err != nil {
@@ -163,12 +175,15 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 		return err
 	}
 	c.objects = c.as.caches.Cluster(watch.OwnerKind{
-		GroupKind: gvk.GroupKind(), Limit: func(h handler.EventHandler) handler.EventHandler { return c.limits.limited(batched(h)) },
+		GroupKind: gvk.GroupKind(), Limit: func(h handler.EventHandler) handler.EventHandler {
+			return noting(c.history, history.Object, c.limits.limited(batched(h)))
+		},
 		Reach: func() program.Reach { return c.program.Load().Reach() },
 		UID:   uid,
 	}, ctrlr, inputs)
 	targets := patchTargets{kind: gvk, scope: c.objects.Scope}
-	patches, err := c.as.patches.Reader(ctrlr, urgently(c.limits.limited(handler.EnqueueRequestsFromMapFunc(c.fair.forgettingSpeed(targets.requests)))), patchSpecChanged)
+	enqueueTargets := urgently(c.limits.limited(handler.EnqueueRequestsFromMapFunc(c.fair.forgettingSpeed(targets.requests))))
+	c.patches, err = c.as.patches.Reader(ctrlr, noting(c.history, history.Patch, enqueueTargets), patchSpecChanged)
 	if err != nil {
 		return err
 	}
@@ -176,7 +191,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 		Kind:           gvk,
 		Resources:      c.capsules.Cluster(observedStatus{c.as.caches.Resources(c.as.resources.Client), others}),
 		Cluster:        c.capsules.Cluster(c.objects),
-		Patches:        c.capsules.Cluster(patches),
+		Patches:        c.capsules.Cluster(c.patches),
 		Recorder:       c.as.recorder,
 		WatchInputs:    inputs.Refer,
 		Subsystem:      m.subsystems.has,
@@ -188,12 +203,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 		Observer:       measured.Controller(name),
 		Now:            time.Now,
 	}
-	if m.options.Selector != nil {
-		c.departed = newDepartedResources(m.options.Selector, c.reconciler.Kind, c.as.caches.Direct, m.options.Log, c.as.recorder)
-	}
-	err = ctrlr.Watch(source.Kind[client.Object](c.as.resources.Cache, watch.NewObject(gvk), urgently(&handler.EnqueueRequestForObject{}),
-		m.options.Shard.predicate(), c.departed.predicate(), others.predicate(), specOrMetadataChanged, c.fair.noteChanges()))
-	if err != nil {
+	if err := m.watchResources(c, ctrlr, others); err != nil {
 		return err
 	}
 	if err := ctrlr.Watch(&c.enqueuer); err != nil {
@@ -202,7 +212,19 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	if err := m.addAccountCheck(c, p); err != nil {
 		return err
 	}
+	c.added.Store(true)
 	return m.addPart(c, ctrlr)
+}
+
+// watchResources makes a controller reconcile its resources when they change.
+func (m *Manager) watchResources(c *packageController, ctrlr controller.Controller, others *duplicateOperator) error {
+	kind := c.reconciler.Kind
+	if m.options.Selector != nil {
+		c.departed = newDepartedResources(m.options.Selector, kind, c.as.caches.Direct, m.options.Log, c.as.recorder)
+	}
+	enqueueResource := noting(c.history, history.Resource, urgently(&handler.EnqueueRequestForObject{}))
+	return ctrlr.Watch(source.Kind[client.Object](c.as.resources.Cache, watch.NewObject(kind), enqueueResource,
+		m.options.Shard.predicate(), c.departed.predicate(), others.predicate(), specOrMetadataChanged, c.fair.noteChanges()))
 }
 
 // reportDuplicateOperator returns a function that reports that another process reconciles the kind of a resource as well.
@@ -292,10 +314,20 @@ func (m *Manager) controllerOf(p *program.Program) (*packageController, error) {
 func (m *Manager) enqueueAll(ctx context.Context, c *packageController, kind schema.GroupVersionKind) error {
 	select {
 	case <-m.manager.Elected():
-		return c.enqueuer.enqueueAll(ctx, c.as.resources.Client, kind)
+		keys, err := keysOf(ctx, c.as.resources.Client, kind)
+		c.enqueueForPackage(keys...)
+		return err
 	default:
 		return nil
 	}
+}
+
+// enqueueForPackage enqueues resources because the package has another version, or another state.
+func (c *packageController) enqueueForPackage(keys ...types.NamespacedName) {
+	for _, key := range keys {
+		c.history.Note(key, history.Event{Trigger: history.Trigger{Cause: history.Package, Digest: c.program.Load().Digest()}})
+	}
+	c.enqueuer.enqueueBehind(keys...)
 }
 
 // VersionsServed returns the digests of the packages that the resources of a kind were last

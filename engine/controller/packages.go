@@ -56,7 +56,7 @@ func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*package
 	}
 	again := &enqueuer{}
 	enqueue := func(name string) { again.enqueueAfter(types.NamespacedName{Name: name}, 0) }
-	enqueueAll := func(_ cluster.Ref, keys ...types.NamespacedName) {
+	enqueueAll := func(_ watch.InputEvent, keys ...types.NamespacedName) {
 		for _, key := range keys {
 			enqueue(key.Name)
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"operetta.dev/engine/controller/metrics"
 	"operetta.dev/engine/controller/watch"
+	"operetta.dev/engine/history"
 	"operetta.dev/engine/worker"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -68,8 +69,10 @@ func (r *backoffReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	ctx, running := r.running.begin(ctx, r.kind, req)
 	defer r.running.end(running)
 	began := time.Now()
+	ctx, run := r.history().Begin(ctx, req.NamespacedName, r.uidOf(req))
 	again, err := r.reconcileOnce(ctx, req)
 	r.measured.Reconciled(resultOf(again, err), time.Since(began))
+	run.End(historyResults[resultOf(again, err)], again, r.uidOf(req))
 	if r.fair != nil {
 		r.fair.finish(req, r.spent(ctx))
 	}
@@ -88,6 +91,25 @@ func resultOf(again time.Duration, err error) metrics.Result {
 		return metrics.RequeueAfter
 	}
 	return metrics.Success
+}
+
+// historyResults are the results as the history has them.
+var historyResults = map[metrics.Result]history.Result{metrics.Success: history.Success, metrics.RequeueAfter: history.RequeueAfter, metrics.Error: history.Error}
+
+// history returns the history of the resources, or nil.
+func (r *backoffReconciler) history() *history.Of {
+	if r.fair == nil {
+		return nil
+	}
+	return r.fair.history
+}
+
+// uidOf returns the UID of a resource, or "" if it is gone.
+func (r *backoffReconciler) uidOf(req ctrl.Request) types.UID {
+	if r.fair == nil || r.fair.uid == nil {
+		return ""
+	}
+	return r.fair.uid(req.NamespacedName)
 }
 
 // reconcileOnce reconciles a resource, and notes when to reconcile it again if that errors.
@@ -125,5 +147,6 @@ func (r *backoffReconciler) When(req ctrl.Request) time.Duration {
 		delay = min(delay, after)
 	}
 	delete(r.requeueAfter, req)
+	r.history().Retry(req.NamespacedName, delay)
 	return delay
 }

@@ -93,6 +93,10 @@ const (
 	lastScrape = 5 * time.Second
 	// overlaysAgain is when to look again whether there can be Overlays, while the definition of that kind is not installed.
 	overlaysAgain = time.Minute
+	// answerKept is how long it counts that somebody may see the last reconciles of a resource.
+	answerKept = 10 * time.Second
+	// trustKept is how long the certificates are used by which those of users are verified, until they are read again.
+	trustKept = time.Minute
 	// refusalInterval is how often the log says why a scraper was refused: everybody who reaches the port can be.
 	refusalInterval = time.Minute
 )

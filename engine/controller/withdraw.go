@@ -23,8 +23,8 @@ func (m *Manager) Withdraw(ctx context.Context, p *program.Program) error {
 			return fmt.Errorf("package %s: waiting for its controller to end: %w", p.Name(), err)
 		}
 	}
-	if c.reconciler != nil {
-		c.as.patches.Remove(c.reconciler.Patches)
+	if c.patches != nil {
+		c.as.patches.Remove(c.patches)
 	}
 	// The watch of the kind goes on: the client waits for its own writes on that one for good, so a client that
 	// is to serve the kind again cannot have another one.
@@ -40,6 +40,9 @@ func (m *Manager) release(kind schema.GroupKind) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	measured.Controller(controllerName(kind)).Remove()
+	if c := m.controllers[kind]; c != nil {
+		c.history.Forget()
+	}
 	delete(m.controllers, kind)
 	delete(m.pins, kind)
 }

@@ -2,6 +2,7 @@ package explain_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/explain"
+	"operetta.dev/engine/history"
 	"operetta.dev/engine/object"
 	"sigs.k8s.io/yaml"
 )
@@ -65,6 +67,35 @@ func (o objects) ListLive(_ context.Context, s cluster.Selection) ([]*unstructur
 	return out, nil
 }
 
+// An operator is what an operator answers.
+type operator struct {
+	report history.Report
+	err    error
+}
+
+// Reconciles implements explain.Operator.
+func (o operator) Reconciles(context.Context, object.Ref) (history.Report, error) {
+	return o.report, o.err
+}
+
+// operatorOf returns the operator of a picture: a comment says why it does not answer, or a file beside has its answer.
+func operatorOf(t *testing.T, file, content string) explain.Operator {
+	t.Helper()
+	if _, why, says := strings.Cut(content, "# operator: "); says {
+		why, _, _ = strings.Cut(why, "\n")
+		return operator{err: errors.New(why)}
+	}
+	answer, err := os.ReadFile(strings.TrimSuffix(file, ".yaml") + ".report.json")
+	if err != nil {
+		return nil
+	}
+	var out operator
+	if err := json.Unmarshal(answer, &out.report); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 // TestTreeSaysWhatAResourceWaitsFor draws each resource in testdata: the first document is the custom
 // resource, the others are the objects of the cluster, and a comment says which kinds may not be read.
 func TestTreeSaysWhatAResourceWaitsFor(t *testing.T) {
@@ -95,7 +126,11 @@ func TestTreeSaysWhatAResourceWaitsFor(t *testing.T) {
 				}
 				o.all = append(o.all, u)
 			}
-			r, err := explain.Reader{Cluster: o}.Read(t.Context(), object.RefOf(o.all[0]))
+			reader := explain.Reader{Cluster: o}
+			if operator := operatorOf(t, file, string(content)); operator != nil {
+				reader.Operator = operator
+			}
+			r, err := reader.Read(t.Context(), object.RefOf(o.all[0]))
 			if err != nil {
 				t.Fatal(err)
 			}

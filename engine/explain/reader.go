@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,6 +26,8 @@ type Reader struct {
 		GetLive(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error)
 		ListLive(ctx context.Context, s cluster.Selection) ([]*unstructured.Unstructured, error)
 	}
+	// Operator is asked about the last reconciles; nil asks none.
+	Operator Operator
 }
 
 // Read explains a custom resource. It errors if the resource does not exist or cannot be read; what else
@@ -43,6 +46,9 @@ func (r Reader) Read(ctx context.Context, ref object.Ref) (Resource, error) {
 // Explain is Read for a resource that was read already. It errors if the context ends.
 func (r Reader) Explain(ctx context.Context, u *unstructured.Unstructured) (Resource, error) {
 	out, inventory := describe(u)
+	r.ask(ctx, &out, object.RefOf(u))
+	var mu sync.Mutex
+	writes := writeOf(u)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelReads)
 	for _, g := range inventory {
@@ -51,31 +57,37 @@ func (r Reader) Explain(ctx context.Context, u *unstructured.Unstructured) (Reso
 		out.Components[at].Objects = objects
 		for i, e := range g.Objects {
 			group.Go(func() error {
-				objects[i] = r.object(ctx, e, u.GetNamespace())
+				var wrote []Write
+				objects[i], wrote = r.object(ctx, e, u.GetNamespace())
+				mu.Lock()
+				defer mu.Unlock()
+				writes = append(writes, wrote...)
 				return ctx.Err()
 			})
 		}
 	}
-	return out, group.Wait()
+	err := group.Wait()
+	out.Writes = newest(writes)
+	return out, err
 }
 
-// object explains an object of an inventory.
-func (r Reader) object(ctx context.Context, e ownership.Entry, ownerNamespace string) Object {
+// object explains an object of an inventory, and returns the last write to it.
+func (r Reader) object(ctx context.Context, e ownership.Entry, ownerNamespace string) (Object, []Write) {
 	ref := e.Ref(ownerNamespace)
 	live, err := r.Cluster.GetLive(ctx, ref)
 	switch {
 	case err != nil:
-		return objectOf(ref, Unreadable, err.Error())
+		return objectOf(ref, Unreadable, err.Error()), nil
 	case live == nil:
-		return objectOf(ref, Missing, "")
+		return objectOf(ref, Missing, ""), nil
 	case live.GetDeletionTimestamp() != nil:
-		return objectOf(ref, Deleting, finalizers(live))
+		return objectOf(ref, Deleting, finalizers(live)), writeOf(live)
 	}
 	out := judged(ref, live)
 	if out.Health != Ready {
 		out.Causes = r.causes(ctx, live)
 	}
-	return out
+	return out, writeOf(live)
 }
 
 // judged says how an object is that exists.

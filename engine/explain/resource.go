@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/history"
 	"operetta.dev/engine/object"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/status"
@@ -32,6 +33,11 @@ type Resource struct {
 	since      time.Time
 	// Components are in the author's order. Those that the package no longer has follow.
 	Components []Component `json:"components,omitempty"`
+	// Writes are the last writes to the resource and its objects by anybody but the engine, the newest first.
+	Writes []Write `json:"writes,omitempty"`
+	// Operator is what the operator knows of the last reconciles, and OperatorMissing why that is not there.
+	Operator        *history.Report `json:"operator,omitempty"`
+	OperatorMissing string          `json:"operatorMissing,omitempty"`
 }
 
 // A Condition is one that needs attention.

@@ -41,6 +41,9 @@ func (r Resource) Tree(ink Ink, now time.Time) string {
 	if out := r.excluded(); len(out) > 0 {
 		fmt.Fprintln(&b, ink.Dim("not wanted by the spec: "+strings.Join(out, ", ")))
 	}
+	for _, line := range d.operator() {
+		fmt.Fprintln(&b, line)
+	}
 	return b.String()
 }
 

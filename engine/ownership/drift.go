@@ -71,7 +71,7 @@ func Drops(live *unstructured.Unstructured, owner types.UID) bool {
 	path := fieldpath.MakePathOrDie("metadata", "ownerReferences", fieldpath.KeyByFields("uid", string(owner)))
 	applied := false
 	for _, m := range ManagedFields(live) {
-		if set := fieldSet(m); set == nil || !set.Has(path) {
+		if set := FieldSet(m); set == nil || !set.Has(path) {
 			continue
 		}
 		if m.Manager != cluster.FieldManager || m.Operation != metav1.ManagedFieldsOperationApply {

@@ -30,7 +30,7 @@ func managerOf(live *unstructured.Unstructured, path fieldpath.Path) string {
 		if m.Manager == cluster.FieldManager || m.Subresource != "" {
 			continue
 		}
-		if set := fieldSet(m); set != nil && owns(set, path) {
+		if set := FieldSet(m); set != nil && owns(set, path) {
 			return m.Manager
 		}
 		if m.Time != nil && (name == "" || last.Before(m.Time)) {

@@ -48,6 +48,13 @@ func TakeFieldSets(u *unstructured.Unstructured) []any {
 	return out
 }
 
+// StripFieldSets removes the fields from the managedFields of an object, and keeps the managers and times.
+func StripFieldSets(u *unstructured.Unstructured) {
+	for _, entry := range managedEntries(u) {
+		delete(entry, "fieldsV1")
+	}
+}
+
 // PutFieldSets puts back what TakeFieldSets has returned.
 func PutFieldSets(u *unstructured.Unstructured, sets []any) {
 	for i, entry := range managedEntries(u) {
@@ -114,7 +121,7 @@ func ownedFields(live *unstructured.Unstructured, operations ...metav1.ManagedFi
 		if m.Manager != cluster.FieldManager || !slices.Contains(operations, m.Operation) || m.Subresource != "" {
 			continue
 		}
-		switch set := fieldSet(m); {
+		switch set := FieldSet(m); {
 		case set == nil:
 		case out == nil:
 			out = set
@@ -125,8 +132,8 @@ func ownedFields(live *unstructured.Unstructured, operations ...metav1.ManagedFi
 	return out
 }
 
-// fieldSet returns the fields of an entry of managedFields, or nil if it has none that can be read.
-func fieldSet(m metav1.ManagedFieldsEntry) *fieldpath.Set {
+// FieldSet returns the fields of an entry of managedFields, or nil if it has none that can be read.
+func FieldSet(m metav1.ManagedFieldsEntry) *fieldpath.Set {
 	set := &fieldpath.Set{}
 	if m.FieldsV1 == nil || set.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes())) != nil {
 		return nil

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/explain"
+	"operetta.dev/engine/history"
 	"operetta.dev/engine/object"
 	"operetta.dev/engine/ui"
 )
@@ -51,7 +52,12 @@ func (c *cluster) Explain(_ context.Context, ref object.Ref) (explain.Resource, 
 	if ref.Name != "my" || ref.Kind != "Shop" || ref.Group != "example.com" {
 		return explain.Resource{}, errors.New("there is no " + ref.String())
 	}
-	return shop(), c.err
+	out := shop()
+	out.Operator = &history.Report{Total: 1, Reconciles: []history.Reconcile{{Result: history.Success, Times: 1, Triggers: []history.Trigger{{
+		Cause: history.Resource, Action: history.Changed, APIVersion: "example.com/v1", Kind: "Shop", Namespace: "default", Name: "my", Count: 1,
+		Changes: []history.Change{{Manager: "<script>alert(2)</script>\uE000\uE001", Fields: []string{"spec.replicas"}}},
+	}}}}}
+	return out, c.err
 }
 
 const host = "127.0.0.1:8080"
@@ -78,7 +84,7 @@ func TestPagesShowWhatThereIsAndNoMarkupOfIt(t *testing.T) {
 		want                       []string
 	}{
 		"the list":             {"each resource has a link", "GET", host, "/", 200, []string{`<a href="/resource` + resource + `">Shop/my</a>`, "1 not ready", "&lt;script&gt;alert(1)"}},
-		"a resource":           {"it has the tree, and a picture", "GET", host, "/resource" + resource, 200, []string{"&lt;b&gt;web&lt;/b&gt;", `<img src="/picture` + resource}},
+		"a resource":           {"it has the tree, and a picture", "GET", host, "/resource" + resource, 200, []string{"&lt;b&gt;web&lt;/b&gt;", "the resource: spec.replicas by &lt;script&gt;alert(2)", `<img src="/picture` + resource}},
 		"its picture":          {"it is a drawing", "GET", host, "/picture" + resource, 200, []string{"<svg", "&lt;b&gt;web"}},
 		"the style":            {"it is served from here", "GET", host, "/files/style.css", 200, []string{"--good"}},
 		"the head of a page":   {"HEAD reads, too", "HEAD", host, "/", 200, nil},

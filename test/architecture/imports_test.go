@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"program"},
 	{"graph", "fieldpath"},
 	{"template"},
-	{"source", "registry", "redact", "fault", "object", "certificates"},
+	{"source", "registry", "redact", "fault", "object", "certificates", "history"},
 }
 
 // layerOf returns the layer of a package of the engine, or -1.

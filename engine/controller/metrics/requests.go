@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"operetta.dev/engine/history"
 )
 
 // Requests returns a round tripper that counts the requests to an API server.
@@ -26,6 +28,7 @@ func (t countingTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 		code = strconv.Itoa(resp.StatusCode)
 	}
 	r := RequestOf(req)
+	history.CountRequest(req.Context(), r.Verb, r.Resource)
 	t.metrics.requests.WithLabelValues(r.Verb, r.Resource, code).Inc()
 	return resp, err
 }

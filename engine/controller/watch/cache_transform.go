@@ -58,6 +58,17 @@ func stripObject(object any) (any, error) {
 	return out, nil
 }
 
+// stripFieldSets is the transform of a cache of inputs: no package reads their managed fields. Who has written when is kept,
+// so that a history can say who has changed one.
+func stripFieldSets(object any) (any, error) {
+	u, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return object, nil
+	}
+	ownership.StripFieldSets(u)
+	return u, nil
+}
+
 // limitOf returns the size up to which a cache keeps an object whole.
 func limitOf(u *unstructured.Unstructured) int {
 	if _, _, marked := ownership.ParseOwner(u.GetAnnotations()[ownership.OwnerAnnotation]); marked {

@@ -55,7 +55,9 @@ type Cluster struct {
 
 	mu    sync.Mutex
 	parts map[cache.Cache]*cluster.Live
-	kinds limited[schema.GroupKind]
+	// watches are those of the parts.
+	watches map[cache.Cache]*objectWatches
+	kinds   limited[schema.GroupKind]
 	// namespaces are those that have a cache of their own.
 	namespaces limited[string]
 	// unwatched are the resources with an object beyond maxOther.
@@ -69,25 +71,25 @@ var _ cluster.Cluster = (*Cluster)(nil)
 // none.
 func (c *Caches) Cluster(owner OwnerKind, ctrlr controller.Controller, inputs *Inputs) *Cluster {
 	out := c.cluster(owner, ctrlr, inputs)
-	out.Live = out.part(c.primary)
+	out.Live = out.part(c.primary, c.namespace)
 	return out
 }
 
 func (c *Caches) cluster(owner OwnerKind, ctrlr controller.Controller, inputs *Inputs) *Cluster {
 	return &Cluster{
-		caches: c, owner: owner, controller: ctrlr, inputs: inputs, parts: map[cache.Cache]*cluster.Live{},
+		caches: c, owner: owner, controller: ctrlr, inputs: inputs, parts: map[cache.Cache]*cluster.Live{}, watches: map[cache.Cache]*objectWatches{},
 		kinds: newLimited[schema.GroupKind](), namespaces: newLimited[string](), unwatched: map[ctrl.Request]bool{},
 	}
 }
 
-// part returns the cluster that reads from a cache.
-func (c *Cluster) part(of Cache) *cluster.Live {
+// part returns the cluster that reads from a cache of one namespace, or of all for "".
+func (c *Cluster) part(of Cache, namespace string) *cluster.Live {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.parts[of.Cache] == nil {
 		c.parts[of.Cache] = &cluster.Live{
 			Client: of.Client, Direct: c.caches.Direct, Kinds: cluster.Kinds(c.caches.connection.GetConfig()), Namespace: c.caches.namespace,
-			Watch: newObjectWatches(c.owner, of, c.controller).ensure, Schemas: c.caches.shared.schemas, Creations: c.caches.shared.creations, ReadFull: c.caches.readFull,
+			Watch: c.objectWatchesIn(of, namespace).ensure, Schemas: c.caches.shared.schemas, Creations: c.caches.shared.creations, ReadFull: c.caches.readFull,
 		}
 	}
 	return c.parts[of.Cache]
@@ -98,7 +100,8 @@ func (c *Cluster) in(ctx context.Context, namespace string) (*cluster.Live, erro
 	if err != nil {
 		return nil, err
 	}
-	return c.part(of), nil
+	_, scope, _ := c.caches.known(namespace)
+	return c.part(of, scope), nil
 }
 
 // NoteRendered notes the kinds and namespaces of the objects of an evaluation. These are always watched.

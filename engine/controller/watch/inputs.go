@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/history"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,7 +28,7 @@ type Inputs struct {
 	// open returns a cache of one input.
 	open func(inputKey) (Cache, error)
 	// enqueue enqueues resources because an object has changed, or at once for the zero value.
-	enqueue func(cluster.Ref, ...types.NamespacedName)
+	enqueue func(InputEvent, ...types.NamespacedName)
 
 	mu sync.Mutex
 	// ctx is that of the manager; watches end with it.
@@ -36,12 +37,20 @@ type Inputs struct {
 	refers  map[types.NamespacedName]map[inputKey]bool
 }
 
+// An InputEvent is a change of an object that resources read.
+type InputEvent struct {
+	Of     cluster.Ref
+	Action history.Action
+	// Before and After are what the object was and is, if that is known.
+	Before, After *unstructured.Unstructured
+}
+
 // NewInputs returns the watches of the inputs of one package, which the caller adds to the manager.
 // They enqueue resources because of an object that has changed, or, for the zero value, because they
 // can read a kind now.
-func NewInputs(mgr Connection, enqueue func(cluster.Ref, ...types.NamespacedName)) *Inputs {
+func NewInputs(mgr Connection, enqueue func(InputEvent, ...types.NamespacedName)) *Inputs {
 	return newInputs(enqueue, func(key inputKey) (Cache, error) {
-		options := cache.Options{DefaultTransform: cache.TransformStripManagedFields()} // no package reads them
+		options := cache.Options{DefaultTransform: stripFieldSets} // no package reads them
 		if key.name != "" {
 			options.DefaultFieldSelector = fields.OneTermEqualSelector("metadata.name", key.name)
 		} else {
@@ -55,7 +64,7 @@ func NewInputs(mgr Connection, enqueue func(cluster.Ref, ...types.NamespacedName
 	})
 }
 
-func newInputs(enqueue func(cluster.Ref, ...types.NamespacedName), open func(inputKey) (Cache, error)) *Inputs {
+func newInputs(enqueue func(InputEvent, ...types.NamespacedName), open func(inputKey) (Cache, error)) *Inputs {
 	return &Inputs{open: open, enqueue: enqueue, watched: map[inputKey]*inputWatch{}, refers: map[types.NamespacedName]map[inputKey]bool{}}
 }
 
@@ -131,7 +140,7 @@ func (i *Inputs) watch(owner types.NamespacedName, key inputKey) (*inputWatch, e
 		cancel()
 		return nil, err
 	}
-	go pending.enqueueWaiters(ctx, func(req ctrl.Request) { i.enqueue(cluster.Ref{}, req.NamespacedName) })
+	go pending.enqueueWaiters(ctx, func(req ctrl.Request) { i.enqueue(InputEvent{}, req.NamespacedName) })
 	i.watched[key] = &inputWatch{cache: c, pending: pending, stop: cancel}
 	return i.watched[key], nil
 }
@@ -142,25 +151,28 @@ func (i *Inputs) handler(key inputKey) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, initial bool) {
 			if !initial {
-				i.changed(key, object)
+				i.changed(key, history.Created, nil, object)
 			}
 		},
 		UpdateFunc: func(before, after any) {
 			a, aok := before.(*unstructured.Unstructured)
 			b, bok := after.(*unstructured.Unstructured)
 			if !aok || !bok || a.GetResourceVersion() != b.GetResourceVersion() {
-				i.changed(key, after)
+				i.changed(key, history.Changed, a, after)
 			}
 		},
-		DeleteFunc: func(object any) { i.changed(key, object) },
+		DeleteFunc: func(object any) { i.changed(key, history.Deleted, nil, object) },
 	}
 }
 
 // changed enqueues the resources that refer to an input.
-func (i *Inputs) changed(key inputKey, object any) {
-	of := cluster.Ref{GroupVersionKind: key.kind, Namespace: key.namespace, Name: key.name}
+func (i *Inputs) changed(key inputKey, action history.Action, before *unstructured.Unstructured, object any) {
+	e := InputEvent{Of: cluster.Ref{GroupVersionKind: key.kind, Namespace: key.namespace, Name: key.name}, Action: action}
 	if u, ok := object.(*unstructured.Unstructured); ok { // it is a tombstone if the watch has missed a deletion
-		of = cluster.RefOf(u)
+		e.Of = cluster.RefOf(u)
+		if action != history.Deleted {
+			e.Before, e.After = before, u
+		}
 	}
 	i.mu.Lock()
 	var owners []types.NamespacedName
@@ -171,7 +183,7 @@ func (i *Inputs) changed(key inputKey, object any) {
 	}
 	i.mu.Unlock()
 	slices.SortFunc(owners, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
-	i.enqueue(of, owners...)
+	i.enqueue(e, owners...)
 }
 
 // Refer ends the references of an owner to all but some inputs, as reconcile.Reconciler asks for after

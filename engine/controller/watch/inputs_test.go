@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/test/inline"
@@ -54,7 +53,7 @@ func (p *playedWatch) List(context.Context, client.ObjectList, ...client.ListOpt
 func play(t *testing.T) *played {
 	t.Helper()
 	p := &played{t: t, running: map[string]*playedWatch{}}
-	p.Inputs = newInputs(func(_ cluster.Ref, owners ...types.NamespacedName) {
+	p.Inputs = newInputs(func(_ InputEvent, owners ...types.NamespacedName) {
 		for _, owner := range owners {
 			p.woken = append(p.woken, owner.Name)
 		}

@@ -51,7 +51,7 @@ func TestAnInputThatMayNotBeReadIsReadOnceItMay(t *testing.T) {
 	kind := schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 	informer := controllertest.NewFakeInformer()
 	woken := make(chan types.NamespacedName, 1)
-	i := newInputs(func(_ cluster.Ref, keys ...types.NamespacedName) { woken <- keys[0] }, func(inputKey) (Cache, error) {
+	i := newInputs(func(_ InputEvent, keys ...types.NamespacedName) { woken <- keys[0] }, func(inputKey) (Cache, error) {
 		late := &lateCache{FakeInformers: &informertest.FakeInformers{InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{kind: informer}}}
 		out := Cache{Cache: late, errors: &watchErrors{}}
 		out.errors.note(kind.String(), forbidden("no"))

@@ -36,6 +36,8 @@ type objectWatches struct {
 	owner      OwnerKind
 	source     Cache
 	controller controller.Controller
+	// namespace is the one that the cache is restricted to, or "".
+	namespace string
 
 	mu      sync.Mutex
 	pending map[schema.GroupVersionKind]*pendingWatch

@@ -12,6 +12,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/history"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -59,9 +60,25 @@ func newPendingWatch(kind schema.GroupVersionKind, synced <-chan struct{}, error
 func (w *pendingWatch) source(h handler.EventHandler, p ...predicate.Predicate) source.Source {
 	events := &source.Informer{Informer: w.informer, Handler: h, Predicates: p}
 	return source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
-		go w.enqueueWaiters(ctx, q.Add)
+		go w.enqueueWaiters(ctx, w.adding(q))
 		return events.Start(ctx, q)
 	})
+}
+
+// A Noter is a queue that notes why a request is added.
+type Noter interface {
+	// AddBecause adds a request, and notes what has triggered it.
+	AddBecause(t history.Trigger, req ctrl.Request)
+}
+
+// adding returns how a request is added to a queue because the kind can be read.
+func (w *pendingWatch) adding(q workqueue.TypedRateLimitingInterface[ctrl.Request]) func(ctrl.Request) {
+	noter, ok := q.(Noter)
+	if !ok {
+		return q.Add
+	}
+	t := history.Trigger{Cause: history.Readable, APIVersion: w.kind.GroupVersion().String(), Kind: w.kind.Kind}
+	return func(req ctrl.Request) { noter.AddBecause(t, req) }
 }
 
 // enqueueWaiters adds the waiting resources to the queue once the cache has synced.

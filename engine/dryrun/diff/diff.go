@@ -41,16 +41,33 @@ func orNone(value string) string {
 // is nil, it returns all fields of the other. It learns the values of a Secret first.
 func (m *Mask) Fields(before, after *unstructured.Unstructured) []Field {
 	m.Learn(before, after)
-	c := &comparison{mask: m, created: before == nil, secret: isSecret(before) || isSecret(after)}
+	found := &shownFields{mask: m, secret: isSecret(before) || isSecret(after)}
+	c := &comparison{created: before == nil, found: found}
 	c.compare(nil, c.relevant(before), c.relevant(after))
-	return c.fields
+	return found.fields
 }
 
 // A comparison compares two states of one object.
 type comparison struct {
-	mask            *Mask
-	created, secret bool
-	fields          []Field
+	created bool
+	found   finder
+	// differences is how many were found.
+	differences int
+}
+
+// A finder is told what a comparison finds.
+type finder interface {
+	// add is told of a field with two values, nil for none.
+	add(at path, before, after any)
+	// reordered is told of a list whose items have another order, and nothing else that is new.
+	reordered(at path)
+}
+
+// shownFields are the differences as they are shown.
+type shownFields struct {
+	mask   *Mask
+	secret bool
+	fields []Field
 }
 
 // serverMetadata is the metadata that the API server maintains.
@@ -117,7 +134,8 @@ func (c *comparison) compare(at path, before, after any) {
 	case (isListA || before == nil) && (isListB || after == nil) && len(x)+len(y) > 0 && structs(x) && structs(y):
 		c.compareItems(at, x, y)
 	default:
-		c.add(at, before, after)
+		c.differences++
+		c.found.add(at, before, after)
 	}
 }
 
@@ -137,11 +155,13 @@ func (c *comparison) compareItems(at path, before, after []any) {
 		return
 	}
 	var names []string
+	keys := map[string]any{}
 	byName := func(list []any) map[string]any {
 		out := map[string]any{}
 		for _, entry := range list {
 			m, _ := entry.(map[string]any)
 			name := show(m[key])
+			keys[name] = m[key]
 			if !slices.Contains(names, name) {
 				names = append(names, name)
 			}
@@ -150,12 +170,13 @@ func (c *comparison) compareItems(at path, before, after []any) {
 		return out
 	}
 	a, b := byName(before), byName(after)
-	unchanged := len(c.fields)
+	unchanged := c.differences
 	for _, name := range names {
-		c.compare(at.item(key, name), a[name], b[name])
+		c.compare(at.item(key, name, keys[name]), a[name], b[name])
 	}
-	if len(c.fields) == unchanged {
-		c.fields = append(c.fields, Field{Path: at.String(), Before: "(an order)", After: "(another order)"})
+	if c.differences == unchanged {
+		c.differences++
+		c.found.reordered(at)
 	}
 }
 
@@ -194,8 +215,13 @@ func identifies(key string, list []any) bool {
 	return true
 }
 
-// add adds one field.
-func (c *comparison) add(at path, before, after any) {
+// reordered implements finder.
+func (c *shownFields) reordered(at path) {
+	c.fields = append(c.fields, Field{Path: at.String(), Before: "(an order)", After: "(another order)"})
+}
+
+// add implements finder.
+func (c *shownFields) add(at path, before, after any) {
 	f := Field{Path: c.mask.Text(at.String())}
 	switch {
 	case c.secret && (at.begins("data") || at.begins("stringData")):

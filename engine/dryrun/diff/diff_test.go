@@ -148,3 +148,29 @@ func TestALargeObjectIsComparedInTime(t *testing.T) {
 		}
 	})
 }
+
+func TestPathsAreThoseOfAllThatSomebodyMayWriteAndHaveNoValues(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason, before, after string
+		want                  []string
+	}{
+		"a status":        {"controllers write it", `{kind: A, status: {x: 1, conditions: [{type: Ready, status: "True"}]}}`, `{kind: A, status: {x: 2, conditions: [{type: Ready, status: "False"}]}}`, []string{"status.conditions[type=Ready].status", "status.x"}},
+		"metadata":        {"people write it", `{kind: A, metadata: {resourceVersion: "1", generation: 1, labels: {a: b}}}`, `{kind: A, metadata: {resourceVersion: "2", generation: 2, labels: {a: c}, finalizers: [x]}}`, []string{"metadata.finalizers", "metadata.labels.a"}},
+		"a Secret":        {"its keys may be secret, too", secret(`data: {hunter2: eA==}, type: a`), secret(`data: {hunter3: eA==}, type: b`), []string{`data["***"]`, `data["***"]`, "type"}},
+		"a whole Secret":  {"it has no data any more", secret(`data: {hunter2: eA==}`), secret(`type: b`), []string{`data["***"]`, "type"}},
+		"another order":   {"the list is what has changed", pod(`[{name: a}, {name: b}]`), pod(`[{name: b}, {name: a}]`), []string{"spec.containers"}},
+		"a list of texts": {"its items are values", `{kind: A, spec: {words: [hunter2]}}`, `{kind: A, spec: {words: [hunter3]}}`, []string{"spec.words"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, p := range diff.Paths(object(t, row.before), object(t, row.after)) {
+				got = append(got, p.Text)
+			}
+			if d := cmp.Diff(row.want, got); d != "" {
+				t.Errorf("%s (-want +got):\n%s", row.reason, d)
+			}
+		})
+	}
+}

@@ -48,17 +48,8 @@ func isSecret(u *unstructured.Unstructured) bool {
 // act on.
 func (m *Mask) Text(text string) string { return Printable(m.redactor().Text(text)) }
 
-// Printable returns a text in which everything but visible characters is escaped, because a
-// terminal acts on some of the others.
-func Printable(text string) string {
-	if !strings.ContainsFunc(text, invisible) && utf8.ValidString(text) {
-		return text
-	}
-	quoted := strconv.QuoteToGraphic(text)
-	return strings.ReplaceAll(strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`), `\\`, `\`)
-}
-
-func invisible(r rune) bool { return r != ' ' && !strconv.IsGraphic(r) }
+// Printable is redact.Printable.
+func Printable(text string) string { return redact.Printable(text) }
 
 const (
 	// maxShown is the maximum number of characters of a value that are shown.

@@ -1,0 +1,148 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/controller/watch"
+	"operetta.dev/engine/history"
+	"operetta.dev/engine/ownership"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A reconcilesHandler serves what is known of the last reconciles of a resource to whoever may get that resource.
+type reconcilesHandler struct {
+	manager *Manager
+	access  *access
+}
+
+func newReconcilesHandler(m *Manager) (http.Handler, error) {
+	a, err := newAccess(m.manager.GetConfig(), func() client.Client { return m.own.caches.Direct })
+	if err != nil {
+		return nil, err
+	}
+	return reconcilesHandler{m, a}, nil
+}
+
+// The longest names in a question. Those of an API server are shorter.
+const maxNameLength = 253
+
+// ServeHTTP implements http.Handler.
+func (h reconcilesHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if r.Method != http.MethodGet {
+		http.Error(w, "this can only be read", http.StatusMethodNotAllowed)
+		return
+	}
+	q := r.URL.Query()
+	kind := schema.GroupKind{Group: q.Get("group"), Kind: q.Get("kind")}
+	key := types.NamespacedName{Namespace: q.Get("namespace"), Name: q.Get("name")}
+	if kind.Kind == "" || key.Name == "" || max(len(kind.Group), len(kind.Kind), len(key.Namespace), len(key.Name)) > maxNameLength {
+		http.Error(w, "the parameters are group, kind, namespace and name", http.StatusBadRequest)
+		return
+	}
+	// Whoever may not see a resource does not learn whether it is served, or exists.
+	if denied := h.access.deny(r, h.manager.asked(kind, key)); denied != nil {
+		http.Error(w, denied.text, denied.code)
+		return
+	}
+	report, missing := h.manager.reconciles(kind, key)
+	if missing != nil {
+		http.Error(w, missing.text, missing.code)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(report) // who has gone away needs no answer
+}
+
+// asked returns what somebody must be allowed who asks about a resource.
+func (m *Manager) asked(kind schema.GroupKind, key types.NamespacedName) authorizationv1.ResourceAttributes {
+	plural, _ := meta.UnsafeGuessKindToResource(kind.WithVersion(""))
+	out := authorizationv1.ResourceAttributes{Verb: "get", Group: kind.Group, Resource: plural.Resource, Namespace: key.Namespace, Name: key.Name}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if c := m.controllers[kind]; c != nil {
+		out.Resource = c.program.Load().Meta().Plural
+	}
+	return out
+}
+
+// reconciles returns what is known of the last reconciles of a resource, or why nothing is.
+func (m *Manager) reconciles(kind schema.GroupKind, key types.NamespacedName) (history.Report, *denial) {
+	select {
+	case <-m.manager.Elected():
+	default:
+		return history.Report{}, &denial{http.StatusServiceUnavailable, "this process stands by: the one that leads knows"}
+	}
+	m.mu.RLock()
+	c := m.controllers[kind]
+	m.mu.RUnlock()
+	if c == nil {
+		return history.Report{}, &denial{http.StatusNotFound, "this operator does not serve " + kind.String()}
+	}
+	u := cachedResource(c.as.resources, c.program.Load().GroupVersionKind(), key)
+	if u == nil {
+		return history.Report{}, &denial{http.StatusNotFound, "this operator has not seen the resource"}
+	}
+	if !m.options.Shard.Owns(u.GetUID()) {
+		return history.Report{}, &denial{http.StatusNotFound, "another shard of this operator serves the resource"}
+	}
+	out, known := c.history.Report(key, u.GetUID())
+	if !known {
+		out.Since = time.Now()
+	}
+	c.addWatches(&out, c.as.patches, u)
+	return out, nil
+}
+
+// cachedResource returns a resource as the cache has it, or nil.
+func cachedResource(from cache.Cache, kind schema.GroupVersionKind, key types.NamespacedName) *unstructured.Unstructured {
+	uid := watch.CachedUID(from, kind)(key)
+	u := watch.NewObject(kind)
+	if uid == "" || from.Get(context.Background(), key, u, client.UnsafeDisableDeepCopy) != nil {
+		return nil
+	}
+	return u
+}
+
+// addWatches adds the watches of a resource to a report.
+func (c *packageController) addWatches(to *history.Report, patches *watch.Patches, u *unstructured.Unstructured) {
+	if !c.added.Load() {
+		return
+	}
+	kind, key := u.GroupVersionKind(), client.ObjectKeyFromObject(u)
+	all := []history.Watch{{Of: history.Resource, APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: c.objects.Live.Namespace, State: history.Watching}}
+	all = append(all, c.objects.Watches(ctrl.Request{NamespacedName: key}, objectsOf(u))...)
+	if w, ok := patches.WatchOf(c.patches); ok {
+		all = append(all, w)
+	}
+	to.MoreWatches = max(0, len(all)-watch.MaxReported)
+	to.Watches = all[:len(all)-to.MoreWatches]
+}
+
+// objectsOf returns the objects in the inventory of a resource. One that cannot be read has none.
+func objectsOf(u *unstructured.Unstructured) []cluster.Ref {
+	values, _, _ := unstructured.NestedSlice(u.Object, "status", "inventory")
+	inventory, err := ownership.Decode(values)
+	if err != nil {
+		return nil
+	}
+	var out []cluster.Ref
+	for _, g := range inventory {
+		for _, e := range g.Objects {
+			out = append(out, e.Ref(u.GetNamespace()))
+		}
+	}
+	return out
+}

@@ -1,0 +1,87 @@
+package ownership
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	named "operetta.dev/engine/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// FieldSets returns the fields that each manager of an object owns, in the order of ManagedFields; nil stands for none.
+func FieldSets(live *unstructured.Unstructured) []*fieldpath.Set {
+	managers := ManagedFields(live)
+	out := make([]*fieldpath.Set, len(managers))
+	for i, m := range managers {
+		out[i] = FieldSet(m)
+	}
+	return out
+}
+
+// ElementsOf returns the elements at the top of a set.
+func ElementsOf(set *fieldpath.Set) []fieldpath.PathElement {
+	return slices.Concat(slices.Collect(set.Members.All()), slices.Collect(set.Children.All()))
+}
+
+// Owns reports whether a set of fields has a field, or a whole that the field is a part of, or else only
+// parts of it.
+func Owns(set *fieldpath.Set, at any, path []named.Part) (owns, parts bool) {
+	for i, part := range path {
+		element, next, ok := ElementOf(set, at, part)
+		if !ok {
+			return false, false
+		}
+		below, deeper := set.Children.Get(element)
+		has := set.Members.Has(element)
+		switch last := i == len(path)-1; {
+		case last:
+			return has || deeper, !has
+		case deeper:
+			set, at = below, next
+		default:
+			// What is owned without parts is owned as a whole.
+			return has, false
+		}
+	}
+	return !set.Empty(), true
+}
+
+// ElementOf returns the element of a set that a part of a path leads to, and the value there.
+func ElementOf(set *fieldpath.Set, at any, part named.Part) (fieldpath.PathElement, any, bool) {
+	next, ok := part.Lookup(at)
+	if !ok {
+		return fieldpath.PathElement{}, nil, false
+	}
+	items, isList := at.([]any)
+	if !isList {
+		name := part.Name()
+		return fieldpath.PathElement{FieldName: &name}, next, true
+	}
+	index := slices.IndexFunc(items, func(item any) bool { return value.Equals(value.NewValueInterface(item), value.NewValueInterface(next)) })
+	for _, e := range ElementsOf(set) {
+		if IsElement(e, next, index) {
+			return e, next, true
+		}
+	}
+	return fieldpath.PathElement{}, nil, false
+}
+
+// IsElement reports whether an element of a set means an item of a list.
+func IsElement(e fieldpath.PathElement, item any, index int) bool {
+	switch {
+	case e.Index != nil:
+		return *e.Index == index
+	case e.Value != nil:
+		return value.Equals(*e.Value, value.NewValueInterface(item))
+	case e.Key == nil:
+		return false
+	}
+	fields, ok := item.(map[string]any)
+	for _, key := range *e.Key {
+		if v, has := fields[key.Name]; !ok || !has || !value.Equals(key.Value, value.NewValueInterface(v)) {
+			return false
+		}
+	}
+	return ok
+}
