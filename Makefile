@@ -54,7 +54,7 @@ demo: bin/demo ## the same, but end as soon as the sample is Ready
 	@exec bin/demo --once $(cluster)
 
 .PHONY: demo-cluster
-demo-cluster: bin/demo ## install an operator of two processes, serve a Package, kill the leader, try revisions by canaries
+demo-cluster: bin/demo ## install an operator of two processes, serve Packages, also from a registry, kill the leader, try canaries
 	@exec bin/demo --installed $(cluster)
 
 .PHONY: test

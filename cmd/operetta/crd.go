@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -15,6 +16,7 @@ import (
 
 func newCRD(s streams) *cobra.Command {
 	var output string
+	var report bool
 	cmd := &cobra.Command{
 		Use:   "crd [packages]",
 		Short: "Print the CustomResourceDefinition of packages",
@@ -24,14 +26,29 @@ The schema comes from the package: types, defaults, bounds and required fields, 
 comments as descriptions. If a CRD cannot express something, the command fails, names the
 line and says what to write instead. It never leaves anything out silently.
 
+Constraints over several fields become rules in CEL where these say exactly the same:
+max: int & >=min, if mode == "tls" {cert!: _}, _valid: true & (min <= max), and matchN over
+which fields exist. With --report, the command prints each constraint of each spec instead,
+and who refuses what breaks it:
+
+  OpenAPI   the API server, by the schema
+  CEL       the API server, by a rule
+  webhook   the webhook of the operator; without one, the next reconcile says it in the status
+
 The default is the package in the current folder.`,
 		Example: `  operetta crd ./cue/webapp | kubectl apply -f -
-  operetta crd ./cue/... -o json`,
+  operetta crd ./cue/... -o json
+
+  # Which constraints does only the operator check?
+  operetta crd --report ./cue/webapp`,
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, err := examineFolders(cmd.Context(), args, examineCRD)
 			if err != nil {
 				return err
+			}
+			if report {
+				return printConstraints(s, output, found)
 			}
 			var crds []*apiextensionsv1.CustomResourceDefinition
 			for _, f := range found {
@@ -44,7 +61,41 @@ The default is the package in the current folder.`,
 		},
 	}
 	outputFlag(cmd, &output, formatYAML, formatJSON)
+	cmd.Flags().BoolVar(&report, "report", false, "print the constraints of each spec, and who enforces them")
 	return cmd
+}
+
+// printConstraints prints the constraints of packages, one a line, or as JSON.
+func printConstraints(s streams, format string, found []finding) error {
+	type reported struct {
+		Name        string           `json:"name"`
+		Constraints []crd.Constraint `json:"constraints"`
+	}
+	var all []reported
+	for _, f := range found {
+		all = append(all, reported{f.CRD.Name, f.Constraints})
+	}
+	if format == formatJSON {
+		return printJSON(s.out, map[string]any{"definitions": all})
+	}
+	for i, r := range all {
+		if i > 0 {
+			printLinef(s.out, "")
+		}
+		printLinef(s.out, "%s", r.Name)
+		w := tabwriter.NewWriter(s.out, 0, 8, 2, ' ', 0)
+		for _, c := range r.Constraints {
+			why := ""
+			if c.Why != "" {
+				why = " (" + c.Why + ")"
+			}
+			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\n", c.By, c.Place, c.Path, c.Text, why)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // noteUnserved says which versions of printed definitions are not served, and why.

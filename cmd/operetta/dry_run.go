@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -22,6 +23,7 @@ import (
 // dryRun are the flags of `operetta run --dry-run`.
 type dryRun struct {
 	mode   string
+	output string
 	remove bool
 	files  []string
 }
@@ -46,15 +48,22 @@ written. It covers the custom resources of -f as if they were applied, or else t
 cluster. Use it to see what a changed package would do.
 
 Both print the changes of each object field by field. Values of Secrets are never shown, only
-that they differ. Both exit with 1 if a component fails, the cluster refuses it, or it needs
-manual action. Without a cluster, they also exit with 1 if a resource does not become ready or
-is not deleted. A dry run on the server shows one reconcile, so waiting for what was just
-written is no failure.`
+that they differ. With -o json, each step is a line of JSON on standard output, and nothing else
+is: the resource with its status after the step, the objects that changed, and those that were
+simulated to become ready.
+
+Both exit with 1 if a component fails, the cluster refuses it, or it needs manual action. Without a
+cluster, they also exit with 1 if a resource does not become ready or is not deleted. A dry run on
+the server shows one reconcile, so waiting for what was just written is no failure.`
 
 // addFlags adds the flags.
 func (d *dryRun) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	optionalChoiceFlag(cmd, &d.mode, "dry-run", "show what would be done: in memory (client), or by dry runs on the API server (server)", dryRunClient, dryRunServer)
+	d.output = dryRunText
+	formats := []string{dryRunText, dryRunJSON}
+	f.VarP(&choice{value: &d.output, values: formats}, "output", "o", "with --dry-run: format, where json is a line for each step")
+	completeFlag(cmd, "output", formats)
 	f.StringArrayVarP(&d.files, "filename", "f", nil, "with --dry-run: file with custom resources; - is standard input")
 	f.BoolVar(&d.remove, "delete", false, "with --dry-run: delete the custom resources at the end")
 	completeManifests(cmd, "filename")
@@ -69,14 +78,18 @@ func (d *dryRun) check() error {
 		return usageError{fmt.Errorf("-f needs --dry-run; on a cluster, apply custom resources with kubectl")}
 	case d.mode == "" && d.remove:
 		return usageError{fmt.Errorf("--delete needs --dry-run; on a cluster, delete custom resources with kubectl")}
+	case d.mode == "" && d.output != dryRunText:
+		return usageError{fmt.Errorf("-o %s needs --dry-run; the log has the flag --log", d.output)}
 	}
 	return nil
 }
 
 // A stepPrinter prints the steps of a dry run.
 type stepPrinter struct {
-	out io.Writer
-	ink ink
+	// out gets all that is text, and lines the steps as JSON, if it is not nil.
+	out   io.Writer
+	lines *json.Encoder
+	ink   ink
 	// mask hides what Secrets hold.
 	mask *diff.Mask
 	// inFull are the changes whose fields are shown.
@@ -107,13 +120,13 @@ func runClientDryRun(ctx context.Context, s streams, f runFlags, dirs []string) 
 		return err
 	}
 	r := &clientDryRun{
-		stepPrinter: stepPrinter{out: s.out, ink: newInk(s.out), mask: &diff.Mask{}, inFull: []cluster.Verb{cluster.Updated}},
+		stepPrinter: newStepPrinter(s.out, f.dryRun.output, &diff.Mask{}, cluster.Updated),
 		world:       dryrun.New(config, programs...), given: map[cluster.Ref]bool{},
 	}
 	if err := r.read(ctx, s.in, f, programs); err != nil {
 		return err
 	}
-	if err := r.world.Run(ctx, r.print); err != nil {
+	if err := r.world.Run(ctx, r.show); err != nil {
 		return err
 	}
 	err = r.conclude(s.err)
@@ -200,11 +213,20 @@ func (r *clientDryRun) put(u *unstructured.Unstructured, f runFlags) (cluster.Re
 	return ref, nil
 }
 
-// print prints one step.
-func (p stepPrinter) print(step dryrun.Step) {
+// show prints one step.
+func (p stepPrinter) show(step dryrun.Step) {
 	for _, c := range step.Changes {
 		p.mask.Learn(c.Before, c.Object)
 	}
+	if p.lines != nil {
+		_ = p.lines.Encode(p.record(step)) // a reader that went away is told nothing
+		return
+	}
+	p.print(step)
+}
+
+// print prints one step as text.
+func (p stepPrinter) print(step dryrun.Step) {
 	phase, _ := step.Status["phase"].(string)
 	printLinef(p.out, "step %d  %s  %s", step.Number, p.name(step.Resource), p.ink.word(cmp.Or(phase, gone)))
 	for _, c := range step.Changes {
@@ -231,12 +253,17 @@ func (p stepPrinter) print(step dryrun.Step) {
 // name returns a reference as it is printed.
 func (p stepPrinter) name(ref cluster.Ref) string { return p.mask.Text(ref.String()) }
 
+// shown returns the changed fields of an object, if those of its change are shown.
+func (p stepPrinter) shown(c cluster.ObjectChange) []diff.Field {
+	if !slices.Contains(p.inFull, c.Verb) {
+		return nil
+	}
+	return p.mask.Fields(c.Before, c.Object)
+}
+
 // fields prints the changed fields of an object.
 func (p stepPrinter) fields(c cluster.ObjectChange) {
-	if !slices.Contains(p.inFull, c.Verb) {
-		return
-	}
-	all := p.mask.Fields(c.Before, c.Object)
+	all := p.shown(c)
 	for i, f := range all {
 		if i == maxFields {
 			printLinef(p.out, "      and %d more", len(all)-i)
@@ -324,7 +351,7 @@ func (r *clientDryRun) remove(ctx context.Context, errs io.Writer) error {
 			return err
 		}
 	}
-	if err := r.world.Run(ctx, r.print); err != nil {
+	if err := r.world.Run(ctx, r.show); err != nil {
 		return err
 	}
 	fmt.Fprintln(r.out)

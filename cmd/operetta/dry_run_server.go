@@ -50,10 +50,10 @@ func runServerDryRun(ctx context.Context, s streams, f runFlags, dirs []string) 
 			u.SetDeletionTimestamp(&now)
 		}
 	}
-	p := stepPrinter{out: s.out, ink: newInk(s.out), mask: server.Mask(), inFull: []cluster.Verb{cluster.Created, cluster.Updated}}
+	p := newStepPrinter(s.out, f.dryRun.output, server.Mask(), cluster.Created, cluster.Updated)
 	var failed error
 	err = server.Run(ctx, given, func(step dryrun.Step) {
-		p.print(step)
+		p.show(step)
 		if why := unsuccessful(step); why != "" {
 			printLinef(s.err, "operetta: %s would fail: %s", p.name(step.Resource), p.mask.Text(why))
 			failed = errReported

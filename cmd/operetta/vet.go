@@ -39,10 +39,12 @@ const vetLong = `Check packages without a cluster. The checks are:
     bounds of numbers, fields that are left out, lists and maps without, with one and with two
     elements; in all combinations or, if these are more than --bound, in pairs. For each of
     them, a rollout in memory has to render without faults, become ready, come to rest, and
-    lead back when the spec changes and changes back.
+    lead back when the spec changes and changes back. The objects of inputs are made up as
+    well: absent, and with the values that the package compares what it reads with.
 
 The last one is a check, no proof: it tries the branches of the schema, not every value. Below
-each fault that it finds is the smallest resource that shows it, for operetta render.
+each fault that it finds is the smallest resource that shows it, for operetta render -f, and
+the objects that it needs, for --live.
 
 Each fault is one line: file:line, the path of the field, what is wrong, and what to write
 instead. A warning points at code that is valid but probably a mistake: the content of a

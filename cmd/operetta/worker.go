@@ -14,6 +14,7 @@ import (
 	"operetta.dev/engine/check"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/crd"
+	"operetta.dev/engine/crd/conform"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
@@ -76,6 +77,8 @@ type finding struct {
 	Uses vet.Uses `json:"uses,omitzero"`
 	// CRD is the CustomResourceDefinition, if the mode asks for it and there are no faults.
 	CRD *apiextensionsv1.CustomResourceDefinition `json:"crd,omitempty"`
+	// Constraints are those of its specs, with who enforces them, if the mode is examineCRD.
+	Constraints []crd.Constraint `json:"constraints,omitempty"`
 	// Sample is the simplest custom resource, or Unmade why none can be made up, if the mode asks for it.
 	Sample map[string]any `json:"sample,omitempty"`
 	Unmade string         `json:"unmade,omitempty"`
@@ -187,7 +190,14 @@ func examineLight(mode string, snapshot *source.Snapshot, scopes vet.Scopes) fin
 	if mode != examineCheck {
 		var err error
 		definition := crdDefinition(p.Name(), p.Reach(), p.Meta())
-		f.CRD, err = crd.Generate(definition)
+		var rules crd.Rules
+		f.CRD, rules, err = crd.GenerateWithRules(definition)
+		if err == nil {
+			rules, err = crd.Affordable(definition, f.CRD, rules, conform.Errors)
+		}
+		if err == nil && mode == examineCRD {
+			f.Constraints = crd.Constraints(definition, f.CRD, rules)
+		}
 		if err == nil && mode != examineCRD && mode != examineSample {
 			err = conformanceFault(definition, f.CRD)
 		}

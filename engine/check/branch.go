@@ -10,10 +10,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// A branch is a field of the spec with several choices.
+// A branch is a field of the spec, or of the object of an input, with several choices.
 type branch struct {
 	path    string
 	choices []choice
+	// usual is the choice to take if any does.
+	usual int
 }
 
 // A choice is one way to write a field. Exactly one of the parts after made is set, or none if it is left out.
@@ -33,6 +35,9 @@ type choice struct {
 	// elements are those of a list, and entries those of a map with their keys.
 	elements []*node
 	entries  []entry
+
+	// sample makes the value of literal, if another one may do as well.
+	sample *sample
 }
 
 // leftOut is the choice to leave a field out.
@@ -48,6 +53,8 @@ type node struct {
 	choices []choice
 	// dropsEmpty is true if the field is left out when nothing is in it.
 	dropsEmpty bool
+	// encode turns the value into what stands in the object, such as its text in JSON. It may be nil.
+	encode func(value any) any
 }
 
 type field struct {
@@ -71,6 +78,8 @@ type splitter struct {
 	branches []*branch
 	// compared are the literals that the package compares a field with, by its path.
 	compared map[string][]any
+	// samples are those of texts in inputs, by the path of the field.
+	samples map[string]*sample
 }
 
 // structure returns the node of a struct. It has one choice only, so that its fields are branches of their own.
@@ -92,22 +101,34 @@ func (s *splitter) structure(schema *apiextensionsv1.JSONSchemaProps, path strin
 
 // node returns the node of a schema, or nil if no value of it can be made up.
 func (s *splitter) node(schema *apiextensionsv1.JSONSchemaProps, path string, optional bool, depth int) *node {
+	whole := isStruct(schema) && schema.Default != nil // its fields have defaults, too
+	n := s.place(path, optional && !whole, func() []choice {
+		if depth > maxDepth {
+			return nil
+		}
+		return s.choices(schema, path, depth)
+	})
+	if n != nil {
+		n.dropsEmpty = optional && whole
+	}
+	return n
+}
+
+// place returns the node at a path, or nil if there is no choice. The branch of a place comes before those in it.
+func (s *splitter) place(path string, optional bool, within func() []choice) *node {
 	at := len(s.branches)
 	b := &branch{path: path}
 	s.branches = append(s.branches, b)
 	var choices []choice
-	whole := isStruct(schema) && schema.Default != nil // its fields have defaults, too
-	if optional && !whole {
+	if optional {
 		choices = append(choices, leftOut)
 	}
-	if depth <= maxDepth {
-		choices = append(choices, s.choices(schema, path, depth)...)
-	}
+	choices = append(choices, within()...)
 	if len(choices) == 0 {
 		s.branches = s.branches[:at]
 		return nil
 	}
-	n := &node{branch: b, choices: choices, dropsEmpty: optional && whole}
+	n := &node{branch: b, choices: choices}
 	if b.choices = choices; len(choices) == 1 {
 		n.branch = nil
 		s.branches = slices.DeleteFunc(s.branches, func(other *branch) bool { return other == b })

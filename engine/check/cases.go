@@ -24,6 +24,10 @@ func cases(c *cover, bound int) []selection {
 	first := make(selection, len(c.branches))
 	c.tick(first)
 	out := []selection{first}
+	if usual := c.usual(); len(out) < bound && !slices.Equal(usual, first) {
+		c.tick(usual)
+		out = append(out, usual)
+	}
 	for len(out) < bound {
 		s := c.next(len(out))
 		if s == nil {
@@ -31,6 +35,15 @@ func cases(c *cover, bound int) []selection {
 		}
 		c.tick(s)
 		out = append(out, s)
+	}
+	return out
+}
+
+// usual returns the selection with the usual choices.
+func (c *cover) usual() selection {
+	var out selection
+	for _, b := range c.branches {
+		out = append(out, b.usual)
 	}
 	return out
 }
@@ -107,6 +120,9 @@ func (m *maker) placesOf() [][]needs {
 		}
 	}
 	walk(m.spec, needs{})
+	for _, name := range slices.Sorted(maps.Keys(m.inputs)) {
+		walk(m.inputs[name], needs{})
+	}
 	return out
 }
 
@@ -261,6 +277,8 @@ func (c *cover) next(number int) selection {
 		}
 		if i >= maxPaired {
 			out[i] = number % len(c.branches[i].choices)
+		} else {
+			out[i] = c.branches[i].usual
 		}
 		best := c.gain(decided, i, out[i])
 		for choice := range c.branches[i].choices {

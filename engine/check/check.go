@@ -13,6 +13,7 @@ import (
 	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/render"
 	"operetta.dev/engine/vet"
 )
@@ -46,7 +47,7 @@ type Report struct {
 	// Cases are the resources that were tried, and Refused those of them that the schema does not accept.
 	Cases   int `json:"cases"`
 	Refused int `json:"refused,omitempty"`
-	// Branches are the fields of the spec with several choices.
+	// Branches are the fields of the spec, and of the objects of inputs, with several choices.
 	Branches int `json:"branches"`
 	// Choices are all choices of all branches, and Chosen those that were in a case.
 	Choices int `json:"choices"`
@@ -113,7 +114,11 @@ func Run(ctx context.Context, p *program.Program, o Options) (Report, error) {
 			o.Progress(i+1, len(selections))
 		}
 	}
-	c.report.count(cover, selections[:c.report.Cases])
+	selections = selections[:c.report.Cases]
+	c.report.count(cover, selections)
+	if err := c.ineffective(ctx, selections); err != nil {
+		return Report{}, err
+	}
 	return c.finish(ctx)
 }
 
@@ -145,6 +150,14 @@ type checker struct {
 	complete *program.Kinds
 	// changes are the choices of cases that were changed to the simplest one and back, by branch.
 	changes map[[2]int]bool
+	// defaulted are the fields of inputs for whose absence the package provides.
+	defaulted []syntax.Defaulted
+	// causes are the values of inputs without which a problem does not show, by its key.
+	causes map[string]*sample
+	// textSamples are those of texts in inputs, by the path of the field.
+	textSamples map[string]*sample
+	// sampled is how many cases were tried again with other values of inputs.
+	sampled int
 }
 
 // found is a problem and the first selection that showed it.
@@ -165,13 +178,16 @@ func newChecker(p *program.Program, o Options) (c *checker, unmade string) {
 	if err != nil {
 		return nil, err.Error()
 	}
-	s := &splitter{compared: comparedOf(p)}
+	s := &splitter{compared: comparedOf(p), samples: map[string]*sample{}}
 	spec := version.Schema.OpenAPIV3Schema.Properties["spec"]
 	n := s.node(&spec, "spec", false, 0)
 	if n == nil {
 		return nil, "no value can be made up for a required field of the spec"
 	}
-	c = &checker{program: p, evaluator: dryrun.NewRemembering(p), server: server, options: o, maker: newMaker(p, n, s.branches), known: map[string]bool{}, held: map[string]bool{}, changes: map[[2]int]bool{}}
+	c = &checker{program: p, evaluator: dryrun.NewRemembering(p), server: server, options: o, known: map[string]bool{}, held: map[string]bool{}, changes: map[[2]int]bool{}, causes: map[string]*sample{}, defaulted: p.Syntax().Defaulted()}
+	inputs := s.inputs(p, c.kinds)
+	c.maker = newMaker(p, n, s.branches)
+	c.maker.inputs, c.textSamples = inputs, s.samples
 	if _, err := c.server.Admit(c.make(make(selection, len(s.branches))).resource, nil); err != nil {
 		return nil, "the simplest resource that could be made up does not satisfy the schema: " + err.Error()
 	}
@@ -215,6 +231,9 @@ func (c *checker) add(ctx context.Context, s selection) error {
 	if err != nil {
 		return err
 	}
+	if out, err = c.withOthers(ctx, s, out); err != nil {
+		return err
+	}
 	c.report.Cases++
 	switch {
 	case out.refused:
@@ -255,6 +274,10 @@ func (c *checker) finish(ctx context.Context) (Report, error) {
 		if f.predicate != "" && c.held[f.predicate] {
 			continue // with other values it is true
 		}
+		if f.isSmall && len(c.report.Counterexamples) < maxCounterexamples {
+			c.report.Counterexamples = append(c.report.Counterexamples, c.example(f.selection, f.problem))
+			continue
+		}
 		if len(c.report.Counterexamples) == maxCounterexamples {
 			break
 		}
@@ -282,8 +305,7 @@ func (c *checker) shrink(ctx context.Context, f found) (Counterexample, error) {
 			if err != nil {
 				return Counterexample{}, err
 			}
-			at := slices.IndexFunc(out.problems, func(o problem) bool { return o.key() == p.key() })
-			if at >= 0 {
+			if at := out.index(p.key()); at >= 0 {
 				s, p = smaller, out.problems[at]
 				break
 			}
@@ -296,11 +318,11 @@ func (c *checker) shrink(ctx context.Context, f found) (Counterexample, error) {
 // fault only then: CUE takes a list that is left out for one that may still get elements.
 func (c *checker) showing(ctx context.Context, resource map[string]any, p problem) map[string]any {
 	admitted, err := c.server.Admit(resource, nil)
-	if err != nil || len(p.live) > 0 {
+	if err != nil || !p.early {
 		return resource
 	}
 	faults := func(of map[string]any) int {
-		out, err := render.Render(ctx, c.program, render.Input{CR: of})
+		out, err := render.Render(ctx, c.program, render.Input{CR: of, Manifests: p.live})
 		if err != nil {
 			return 0
 		}

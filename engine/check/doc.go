@@ -5,8 +5,9 @@
 //
 //	branch   a field of the spec with values that may matter: an enumeration, a boolean, what may be left
 //	         out, the bounds of a number, and lists and maps without, with one and with two elements
+//	         The objects of inputs have branches, too: whether they are there, and what the package reads of them.
 //	case     one choice for each branch: all combinations if they are few, and otherwise every pair of choices
-//	counterexample  a fault with the smallest resource that shows it
+//	counterexample  a fault with the smallest resource, and the smallest objects of inputs, that show it
 //
 // A case begins with nothing but the resource. The simulated controllers of package dryrun make its objects
 // healthy, until nothing changes any more. Each state on the way has to render without a fault, as package
@@ -17,6 +18,7 @@
 //	for _, f := range report.Counterexamples { ... } // f.Fault, f.Resource
 //
 // It errs on the side of silence. What depends on a value that was made up, such as a text that the API server
-// refuses, on an input, or on what only a controller unknown here would write, is counted and not reported.
+// refuses, or on what only a controller unknown here would write, is counted and not reported. Nor is a fault about
+// a value of an input that nothing in the package names (a sample), if another value does not show it.
 // It evaluates in this process, so that a caller who does not trust the package runs it in a worker.
 package check

@@ -1,14 +1,19 @@
 package check
 
 import (
+	"slices"
+
 	"operetta.dev/engine/fault"
 )
 
 // A problem is a fault that a case shows.
 type problem struct {
 	fault fault.Fault
-	// live are the objects in the cluster when it showed; there are none at first.
-	live []map[string]any
+	// live are the objects in the cluster when it showed. It is early if the operator had made none of them.
+	live  []map[string]any
+	early bool
+	// isSmall is true if there is no smaller resource to look for.
+	isSmall bool
 	// predicate is the path of the predicate that is false for good in this case, or "". It is a fault only if
 	// it is true in no case.
 	predicate string
@@ -19,6 +24,14 @@ func (p problem) key() string {
 	return p.fault.Position.String() + " " + p.fault.Path + " " + p.fault.Code.String()
 }
 
+// place is where the problem is in the text. Its path may differ with the values of Secrets, whose words are in no message.
+func (p problem) place() string {
+	if p.fault.Position.IsZero() {
+		return p.key()
+	}
+	return p.fault.Position.String() + " " + p.fault.Code.String()
+}
+
 // An outcome is what became of a case.
 type outcome struct {
 	// refused says that the schema does not accept the resource.
@@ -26,6 +39,8 @@ type outcome struct {
 	// ready says that it became ready.
 	ready    bool
 	problems []problem
+	// samples are the values of inputs that may have caused a problem.
+	samples []*sample
 	// held are the paths of the predicates that were true.
 	held []string
 }
@@ -38,4 +53,14 @@ func (o *outcome) add(p problem) {
 		}
 	}
 	o.problems = append(o.problems, p)
+}
+
+// index returns the index of the problem with a key, or -1.
+func (o *outcome) index(key string) int {
+	return slices.IndexFunc(o.problems, func(p problem) bool { return p.key() == key })
+}
+
+// has reports whether there is a problem at the place of another one.
+func (o *outcome) has(other problem) bool {
+	return slices.ContainsFunc(o.problems, func(p problem) bool { return p.place() == other.place() })
 }

@@ -2,6 +2,8 @@ package check
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"operetta.dev/engine/program"
 )
@@ -14,8 +16,10 @@ const (
 
 // A maker makes the resource of a selection.
 type maker struct {
-	program  *program.Program
-	spec     *node
+	program *program.Program
+	spec    *node
+	// inputs are what is made up for inputs, by their names.
+	inputs   map[string]*node
 	branches []*branch
 	numbers  map[*branch]int
 }
@@ -37,6 +41,10 @@ type made struct {
 	invented, coincides bool
 	// inventions are the values that are made up, as texts.
 	inventions []string
+	// inputs are the fields of the objects of each input, by its name; one that is left out has none.
+	inputs map[string][]map[string]any
+	// samples are the values in them for which another one may do as well.
+	samples []*sample
 }
 
 // make returns the resource of a selection.
@@ -52,11 +60,55 @@ func (m *maker) make(s selection) made {
 		"apiVersion": gvk.GroupVersion().String(), "kind": gvk.Kind,
 		"metadata": metadata, "spec": spec,
 	}
+	m.makeInputs(s, &out)
 	return out
+}
+
+// makeInputs adds the objects of inputs.
+func (m *maker) makeInputs(s selection, out *made) {
+	out.inputs = map[string][]map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(m.inputs)) {
+		value, _ := m.value(m.inputs[name], s, 0, out)
+		switch v := value.(type) {
+		case map[string]any:
+			out.inputs[name] = []map[string]any{v}
+		case []any:
+			for _, element := range v {
+				fields, _ := element.(map[string]any)
+				out.inputs[name] = append(out.inputs[name], fields)
+			}
+			out.coincides = out.coincides || len(v) > 1 && share(v[0], v[1])
+		}
+	}
+}
+
+// share reports whether two values have the same one in some place.
+func share(a, b any) bool {
+	x, isMap := a.(map[string]any)
+	y, areBoth := b.(map[string]any)
+	if !isMap || !areBoth {
+		return equal(a, b)
+	}
+	for name := range x {
+		if other, has := y[name]; has && share(x[name], other) {
+			return true
+		}
+	}
+	return false
 }
 
 // value returns the value of a place in the element of a number, and false if it is left out.
 func (m *maker) value(n *node, s selection, element int, out *made) (any, bool) {
+	value, set := m.plain(n, s, element, out)
+	if set && n.encode != nil {
+		value = n.encode(value)
+		out.inventions = append(out.inventions, fmt.Sprint(value))
+	}
+	return value, set
+}
+
+// plain is value before it is encoded.
+func (m *maker) plain(n *node, s selection, element int, out *made) (any, bool) {
 	c := n.choices[0]
 	if n.branch != nil {
 		number := m.numbers[n.branch]
@@ -69,11 +121,7 @@ func (m *maker) value(n *node, s selection, element int, out *made) (any, bool) 
 	case c.isLeftOut():
 		return nil, false
 	case c.literal != nil:
-		value := c.literal(element)
-		if c.made {
-			out.inventions = append(out.inventions, fmt.Sprint(value))
-		}
-		return value, true
+		return out.scalar(c, element)
 	case c.fields != nil:
 		value := map[string]any{}
 		for _, f := range c.fields {
@@ -95,6 +143,21 @@ func (m *maker) value(n *node, s selection, element int, out *made) (any, bool) 
 		v, _ := m.value(e.node, s, maxElements*element+i, out)
 		value[e.key+suffix(element)] = v
 		out.inventions = append(out.inventions, e.key)
+	}
+	return value, true
+}
+
+// scalar returns the value of a choice that is no struct, list or map, and false if it is left out.
+func (out *made) scalar(c choice, element int) (any, bool) {
+	value := c.literal(element)
+	if c.sample != nil && !slices.Contains(out.samples, c.sample) {
+		out.samples = append(out.samples, c.sample)
+	}
+	if value == (omitted{}) {
+		return nil, false
+	}
+	if c.made {
+		out.inventions = append(out.inventions, fmt.Sprint(value))
 	}
 	return value, true
 }

@@ -42,25 +42,20 @@ type trial struct {
 	// changed is true once the spec was changed. Then an object may be rejected because a field is immutable.
 	changed bool
 	last    reconcile.Preview
+	// given are the objects of inputs as a person writes them, and merged which inputs they are of.
+	given  map[cluster.Ref]map[string]any
+	merged map[cluster.Ref]map[string]bool
+	uids   int
 }
 
 // try tries the case of a selection. It errors if the context ends.
 func (c *checker) try(ctx context.Context, s selection, repeats bool) (outcome, error) {
-	t := &trial{checker: c, made: c.make(s), selection: s, repeats: repeats}
-	admitted, err := c.server.Admit(t.resource, nil)
-	if err != nil {
-		return outcome{refused: true}, nil //nolint:nilerr // it is counted
+	t := c.trial(s)
+	t.repeats = repeats
+	put, err := t.begin()
+	if err != nil || t.out.refused {
+		return t.out, err
 	}
-	t.world = dryrun.New(types.NamespacedName{}, c.program)
-	t.world.EvaluateWith(c.program.GroupVersionKind().GroupKind(), c.evaluator)
-	for kind, scope := range c.options.Scopes {
-		t.world.Cluster.Serve(kind, scope)
-	}
-	put, err := t.world.Put(&unstructured.Unstructured{Object: admitted})
-	if err != nil {
-		return outcome{}, err
-	}
-	t.ref = cluster.RefOf(put)
 	if err := t.run(ctx); err != nil || t.out.refused {
 		return t.out, err
 	}
@@ -75,9 +70,56 @@ func (c *checker) try(ctx context.Context, s selection, repeats bool) (outcome, 
 	return t.out, nil
 }
 
-// run lets the operator and the simulated controllers act until nothing changes any more, and looks at each
-// state.
+// begin puts the resource into a new cluster, and returns it. It is refused if the schema does not accept it.
+func (t *trial) begin() (*unstructured.Unstructured, error) {
+	admitted, err := t.server.Admit(t.resource, nil)
+	if err != nil {
+		t.out.refused = true
+		return nil, nil //nolint:nilerr // it is counted
+	}
+	t.world = dryrun.New(types.NamespacedName{}, t.program)
+	t.world.EvaluateWith(t.program.GroupVersionKind().GroupKind(), t.evaluator)
+	for kind, scope := range t.options.Scopes {
+		t.world.Cluster.Serve(kind, scope)
+	}
+	put, err := t.world.Put(&unstructured.Unstructured{Object: admitted})
+	if err == nil {
+		t.ref = cluster.RefOf(put)
+	}
+	return put, err
+}
+
+// trial returns the trial of a selection.
+func (c *checker) trial(s selection) *trial {
+	t := &trial{checker: c, made: c.make(s), selection: s, given: map[cluster.Ref]map[string]any{}, merged: map[cluster.Ref]map[string]bool{}}
+	t.out.samples = t.samples
+	return t
+}
+
+// run gives inputs, and lets the operator and the simulated controllers act until nothing changes any more and no input
+// has got a name.
 func (t *trial) run(ctx context.Context) error {
+	if len(t.inputs) == 0 {
+		return t.rest(ctx)
+	}
+	if _, err := t.give(ctx); err != nil {
+		return err
+	}
+	for range maxGiven {
+		if err := t.rest(ctx); err != nil || t.out.refused {
+			return err
+		}
+		more, err := t.give(ctx)
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// rest lets the operator and the simulated controllers act until nothing changes any more, and looks at each
+// state.
+func (t *trial) rest(ctx context.Context) error {
 	if err := t.look(ctx); err != nil || t.out.refused {
 		return err
 	}
@@ -131,17 +173,23 @@ func passing(reported map[string]any) bool {
 }
 
 // report adds a fault with the present live objects.
-func (t *trial) report(f fault.Fault) { t.out.add(problem{fault: f, live: t.liveObjects()}) }
+func (t *trial) report(f fault.Fault) {
+	t.out.add(problem{fault: f, live: t.liveObjects(), early: !t.began})
+}
 
-// liveObjects returns the objects of the cluster besides the resource, as kubectl prints them. There are none
-// before anything is written.
+// liveObjects returns the objects of the cluster besides the resource, as kubectl prints them. Before anything is written
+// there are those of inputs.
 func (t *trial) liveObjects() []map[string]any {
 	if !t.began {
-		return nil
+		return t.inputsGiven()
 	}
 	var out []map[string]any
 	for _, u := range t.world.Cluster.Objects() {
 		if cluster.RefOf(u).Identity() == t.ref.Identity() {
+			continue
+		}
+		if given := t.given[cluster.RefOf(u).Identity()]; given != nil {
+			out = append(out, given)
 			continue
 		}
 		u.SetManagedFields(nil)

@@ -50,6 +50,9 @@ type wait struct {
 	follows []string
 	// excused says that it may go on for a reason outside the package.
 	excused bool
+	// position is where it refers to an input that never is there, and hint what to do about it.
+	position fault.Position
+	hint     string
 }
 
 // waits returns the components that are not done. One that waits for a component with an excuse has one, too.
@@ -82,9 +85,11 @@ func (t *trial) waitOf(c rollout.ComponentPreview) *wait {
 	for _, name := range slices.Concat(c.WaitsFor, c.Source.MissingFrom) {
 		w.follow(name)
 	}
-	for _, r := range t.absent(c.Source) {
+	absent := t.absent(c.Source)
+	for _, r := range absent {
 		t.addAbsent(w, r)
 	}
+	w.excused = w.excused || len(absent) == 0 && len(w.follows) == 0 && t.readsInput(c.Name)
 	switch c.Reason {
 	case status.ReasonValue, status.ReasonFieldNotSet, status.ReasonDependency, status.ReasonUndecided:
 	case status.ReasonNotReady:
@@ -123,6 +128,7 @@ func (t *trial) absent(c program.Component) []syntax.Reference {
 func (t *trial) addAbsent(w *wait, r syntax.Reference) {
 	switch {
 	case r.Path[0] == "cr":
+	case r.Path[0] == "inputs" && len(r.Path) > 1 && t.neverThere(w, r):
 	case r.Path[0] == "live" && len(r.Path) > 1 && !t.exists(r.Path), r.Path[0] == "components" && len(r.Path) > 1:
 		w.follow(r.Path[1])
 	default:
@@ -174,7 +180,11 @@ func (t *trial) reportWait(w *wait) {
 	if c.Reason == status.ReasonNotReady {
 		return
 	}
-	t.report(fault.Fault{Position: positionOf(c), Path: "components." + c.Name, Message: "it never becomes ready: " + t.last.Redactor.Text(c.Message)})
+	at := w.position
+	if at.IsZero() {
+		at = positionOf(c)
+	}
+	t.report(fault.Fault{Position: at, Path: "components." + c.Name, Message: "it never becomes ready: " + t.last.Redactor.Text(c.Message), Hint: w.hint})
 }
 
 // positionOf returns where a component is written, as far as its objects show.

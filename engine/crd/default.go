@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"cuelang.org/go/cue"
 )
@@ -16,7 +17,7 @@ func (g *generator) defaultOf(at location, v cue.Value, schema *schemaProps) str
 	preferred, explicit := v.Default()
 	if schema.Type == "object" && !explicit && !schema.Nullable {
 		// The API server applies the defaults of the fields only if the object exists.
-		if len(schema.Required) == 0 && schema.MinProperties == nil {
+		if len(schema.Required) == 0 && schema.MinProperties == nil && !g.refusesDefaults(at, v) {
 			return string(emptyDefault(schema))
 		}
 		return ""
@@ -39,6 +40,13 @@ func (g *generator) defaultOf(at location, v cue.Value, schema *schemaProps) str
 			fmt.Sprintf("write the default of %s only at the field", name))
 	}
 	return string(text)
+}
+
+// refusesDefaults reports whether a rule that is made of CUE refuses a struct that a user leaves out, although all its fields
+// have defaults: then CUE refuses it as well.
+func (g *generator) refusesDefaults(at location, v cue.Value) bool {
+	ruled := slices.ContainsFunc(g.translated, func(t Translated) bool { return t.Path == at.path || strings.HasPrefix(t.Path, at.path+".") })
+	return ruled && v.Validate(cue.Concrete(true), cue.Final()) != nil
 }
 
 // emptyDefault returns the default of an object that a user may leave out because all its

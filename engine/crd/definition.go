@@ -78,8 +78,11 @@ type Version struct {
 // returns no CRD, if a CRD cannot express exactly what def says. Only the storage version of
 // the CRD is served, until WithConversion serves the others.
 func Generate(def Definition) (*apiextensionsv1.CustomResourceDefinition, error) {
+	return (&generator{}).generate(def)
+}
+
+func (g *generator) generate(def Definition) (*apiextensionsv1.CustomResourceDefinition, error) {
 	def = withNames(def)
-	g := &generator{}
 	g.checkDefinition(def)
 	crd := &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
@@ -95,7 +98,7 @@ func Generate(def Definition) (*apiextensionsv1.CustomResourceDefinition, error)
 		},
 	}
 	for _, v := range def.Versions {
-		g.nodes = 0
+		g.nodes, g.isStatus = 0, false
 		crd.Spec.Versions = append(crd.Spec.Versions, g.version(def, v))
 	}
 	if err := merged(g.faults); err != nil {
@@ -163,13 +166,14 @@ func (g *generator) version(def Definition, v Version) apiextensionsv1.CustomRes
 		},
 	}
 	if spec := g.specSchema(at.field("spec"), v.Spec); spec != nil {
-		if len(spec.Required) > 0 {
+		if len(spec.Required) > 0 || g.refusesDefaults(at.field("spec"), v.Spec) {
 			schema.Required = []string{"spec"}
 		} else {
 			spec.Default = rawJSON(string(emptyDefault(spec)))
 		}
 		schema.Properties["spec"] = *spec
 	}
+	g.isStatus = true // what cannot be evaluated yet is left out of it, so that no rule may ask for it
 	schema.Properties["status"] = *g.statusSchema(at.field("status"), v.Status)
 	if len(g.faults) == before { // a field that could not be expressed is missing from the schema
 		for _, c := range v.PrinterColumns {

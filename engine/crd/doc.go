@@ -28,6 +28,12 @@
 //	tls: {on: bool | *false} default {}, not required, because every field has a default;
 //	                         the default is written in full if a rule reads it
 //
+// # Constraints over several fields
+//
+// A few forms become CEL rules that say exactly the same; translate.go has them. Any other one is
+// a fault. GenerateWithRules also returns what it has made, [Affordable] removes what the API
+// server finds too costly, and [Constraints] lists who enforces what.
+//
 // # Limits by default
 //
 // A list has at most 256 items and a map at most 256 fields, or 32 if it is inside another

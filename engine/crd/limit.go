@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"cuelang.org/go/cue"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/ptr"
 )
 
@@ -212,6 +213,11 @@ func LimitsOf(v cue.Value, depth int) Limits {
 		addDefaultLimits(schema, depth, nil)
 	}
 	return limitsOf(schema)
+}
+
+// FieldSchema returns the schema of a field, or nil if a CustomResourceDefinition cannot express it.
+func FieldSchema(v cue.Value) *apiextensionsv1.JSONSchemaProps {
+	return (&generator{}).schema(root(""), v)
 }
 
 // DeclaredLimitsOf returns the limits that the author of a schema has written, for values that

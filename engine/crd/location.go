@@ -21,6 +21,9 @@ type location struct {
 	// atomic is true within a list whose elements have no identity. The API server cannot
 	// compare an element with its old value there, so it refuses transition rules.
 	atomic bool
+	// conditions are the comprehensions of the struct around it that become rules, and literals those of that struct.
+	conditions []sourceRange
+	literals   []*ast.StructLit
 }
 
 // enclosure is a struct literal, and the location at which the generator entered it.
@@ -44,6 +47,7 @@ func (l location) elements() location { return l.child(".[_]") }
 func (l location) child(label string) location {
 	l.path += label
 	l.depth++
+	l.conditions, l.literals = nil, nil
 	return l
 }
 

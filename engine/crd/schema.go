@@ -25,6 +25,15 @@ const (
 type generator struct {
 	faults []fault.Fault
 	nodes  int
+	// pending are the rules of structs that are not complete yet, translated those that were made, and inCUE what only CUE
+	// knows.
+	pending    []pendingRule
+	translated []Translated
+	inCUE      []InCUE
+	// bounded are the bounds by rules of each field.
+	bounded map[string]bounds
+	// isStatus is true within the status, where nothing becomes a rule.
+	isStatus bool
 }
 
 func (g *generator) fault(at location, problem, hint string) {
@@ -33,11 +42,14 @@ func (g *generator) fault(at location, problem, hint string) {
 
 // schema returns the schema of v, or nil after it has reported why there is none. A value
 // with @crd(preserveUnknownFields) always has a schema.
-func (g *generator) schema(at location, v cue.Value) *schemaProps {
+func (g *generator) schema(at location, v cue.Value) *schemaProps { return g.schemaOf(at, v, v) }
+
+// schemaOf is schema for a field of which rules say a part: declared is all of it, and v the rest.
+func (g *generator) schemaOf(at location, declared, v cue.Value) *schemaProps {
 	if !g.withinLimits(at) {
 		return nil
 	}
-	attrs := g.readAttributes(at, v, nil)
+	attrs := g.readAttributes(at, declared, nil)
 	before := len(g.faults)
 	schema := g.convert(at, v, attrs)
 	if schema == nil && attrs.preserve {
@@ -47,7 +59,7 @@ func (g *generator) schema(at location, v cue.Value) *schemaProps {
 	if schema == nil {
 		return nil
 	}
-	schema.Description = descriptionOf(v)
+	schema.Description = descriptionOf(declared)
 	g.applyAttributes(at, schema, attrs)
 	return schema
 }
@@ -68,6 +80,10 @@ func (g *generator) convert(at location, v cue.Value, attrs attributes) *schemaP
 	var schema *schemaProps
 	switch kind &^ cue.NullKind {
 	case cue.BottomKind:
+		if !g.isStatus && isUndecided(at, v) {
+			schema = g.structSchema(at, v, p, attrs)
+			break
+		}
 		g.reportBottom(at, v, base)
 	case cue.StructKind:
 		schema = g.structSchema(at, v, p, attrs)
@@ -82,6 +98,14 @@ func (g *generator) convert(at location, v cue.Value, attrs attributes) *schemaP
 		schema.Nullable = p.null || kind&cue.NullKind != 0
 	}
 	return schema
+}
+
+// isUndecided reports whether a struct is an error only because its comprehensions depend on the user's input, and
+// whether all of them become rules.
+func isUndecided(at location, v cue.Value) bool {
+	literals := structLiterals(v)
+	found, all := conditionals(at.enclosedBy(literals), literals)
+	return all && len(found) > 0
 }
 
 // withinLimits reports whether one more node is allowed. It adds a fault for the first node

@@ -23,6 +23,16 @@ func (g *generator) structSchema(at location, v cue.Value, p parts, attrs attrib
 	literals := structLiterals(v)
 	inside := at.enclosedBy(literals)
 	g.reportConditionalFields(inside, literals)
+	var conditions []conditional
+	if !g.isStatus {
+		conditions, _ = conditionals(inside, literals)
+		g.addHidden(inside, literals)
+	}
+	for _, c := range conditions {
+		inside.conditions = append(inside.conditions, sourceRange{c.node.Pos(), c.node.End()})
+	}
+	inside.literals = literals
+	g.addConditionals(inside, conditions)
 	if attrs.preserve {
 		schema.XPreserveUnknownFields = new(true)
 	} else if isOpen(v, literals) {
@@ -31,6 +41,10 @@ func (g *generator) structSchema(at location, v cue.Value, p parts, attrs attrib
 	}
 	ok := g.addFields(inside, base, schema)
 	if !g.addValidators(at, schema, p.calls) || !ok {
+		return nil
+	}
+	before := len(g.faults)
+	if g.addPending(at, schema); len(g.faults) > before {
 		return nil
 	}
 	return schema
@@ -45,16 +59,25 @@ func (g *generator) reportConditionalFields(at location, literals []*ast.StructL
 			if !ok {
 				continue
 			}
-			for _, clause := range c.Clauses {
-				if d := dependencyOf(clause, at); d.name != "" {
-					at := at
-					at.pos = c.Pos()
-					g.fault(at, fmt.Sprintf("whether these fields exist depends on %q", d.name),
-						fmt.Sprintf("declare them outside of the condition as optional (cert?: string), with "+
-							`@crd(rule="!self.%s || has(self.cert)") in the struct if they are then required`, d.name))
-				}
+			if _, becomesRules := conditionalFields(c, l); !becomesRules || g.isStatus {
+				g.reportConditional(at, c)
 			}
 		}
+	}
+}
+
+// reportConditional adds the fault for a comprehension that depends on the user's input.
+func (g *generator) reportConditional(at location, c *ast.Comprehension) {
+	for _, clause := range c.Clauses {
+		d := dependencyOf(clause, at)
+		if d.name == "" {
+			continue
+		}
+		at := at
+		at.pos = c.Pos()
+		g.fault(at, fmt.Sprintf("whether these fields exist depends on %q", d.name),
+			fmt.Sprintf("declare them outside of the condition as optional (cert?: string), with "+
+				`@crd(rule="!self.%s || has(self.cert)") in the struct if they are then required`, d.name))
 	}
 }
 
@@ -93,7 +116,9 @@ func (g *generator) addFields(at location, v cue.Value, schema *schemaProps) boo
 		case sel.ConstraintType() == cue.PatternConstraint:
 			g.addMapValues(at.values().positionedAt(value), sel.Pattern(), value, schema)
 		default:
-			g.addProperty(at.field(sel.Unquoted()).positionedAt(value), sel, value, schema)
+			inside := at.field(sel.Unquoted()).positionedAt(value)
+			inside.conditions, inside.literals = at.conditions, at.literals
+			g.addProperty(inside, sel, value, schema)
 		}
 	}
 	slices.Sort(schema.Required)
@@ -107,7 +132,13 @@ func (g *generator) addFields(at location, v cue.Value, schema *schemaProps) boo
 // addProperty adds one field, with the default that CUE would give it.
 func (g *generator) addProperty(at location, sel cue.Selector, v cue.Value, parent *schemaProps) {
 	before := len(g.faults)
-	schema := g.schema(at, v)
+	declared := v
+	constraint := at.constraintOf(sel)
+	if !g.isStatus && !ptr.Deref(parent.XPreserveUnknownFields, false) && !g.readAttributes(at, v, nil).preserve {
+		v = g.independent(at, sel, v)
+	}
+	at.conditions, at.literals = nil, nil
+	schema := g.schemaOf(at, declared, v)
 	if schema == nil {
 		if ptr.Deref(parent.XPreserveUnknownFields, false) {
 			g.faults = g.faults[:before] // the parent preserves fields without a schema
@@ -115,7 +146,7 @@ func (g *generator) addProperty(at location, sel cue.Selector, v cue.Value, pare
 		return
 	}
 	name := sel.Unquoted()
-	switch sel.ConstraintType() {
+	switch constraint {
 	case cue.OptionalConstraint:
 		forbidRemoval(parent, name, schema)
 	case cue.RequiredConstraint:

@@ -2,6 +2,7 @@ package crd
 
 import (
 	"fmt"
+	"strings"
 
 	"cuelang.org/go/cue"
 )
@@ -79,6 +80,10 @@ func (g *generator) addValidator(at location, schema *schemaProps, c validatorCa
 		}
 	case "list.UniqueItems":
 		return g.addUniqueItems(at, schema)
+	case "matchN":
+		if g.addMatchN(at, schema, c) {
+			return true
+		}
 	}
 	g.unsupported(at, c.name)
 	return false
@@ -119,4 +124,73 @@ func singleString(args []cue.Value) string {
 		return ""
 	}
 	return s
+}
+
+// addMatchN makes a rule of matchN over structs that only say which fields exist, and reports whether it could.
+func (g *generator) addMatchN(at location, schema *schemaProps, c validatorCall) bool {
+	if schema.Type != "object" || schema.Nullable || len(c.args) != 2 {
+		return false
+	}
+	count, ok := countRule(c.args[0])
+	arms, err := c.args[1].List()
+	if !ok || err != nil {
+		return false
+	}
+	var terms, names []string
+	for arms.Next() {
+		guards, said, ok := existing(schema, arms.Value())
+		if !ok {
+			return false
+		}
+		terms, names = append(terms, conjunction(guards)), append(names, said)
+	}
+	if len(terms) == 0 {
+		return false
+	}
+	g.pending = append(g.pending, pendingRule{
+		at: at, structPath: at.path,
+		write: func(*schemaProps) (rule, bool) {
+			return rule{
+				text:    "[" + strings.Join(terms, ", ") + "].filter(is, is).size() " + count,
+				message: "the number of these that are set must be " + strings.TrimPrefix(count, "== ") + ": " + strings.Join(names, ", "),
+			}, true
+		},
+		untranslated: func() { g.unsupported(at, c.name) },
+	})
+	return true
+}
+
+// countRule returns how a number is compared with the first argument of matchN.
+func countRule(v cue.Value) (string, bool) {
+	if n, err := v.Int64(); err == nil {
+		return fmt.Sprintf("== %d", n), true
+	}
+	op, args := v.Expr()
+	if len(args) != 1 {
+		return "", false
+	}
+	n, err := args[0].Int64()
+	text := map[cue.Op]string{cue.LessThanOp: "<", cue.LessThanEqualOp: "<=", cue.GreaterThanOp: ">", cue.GreaterThanEqualOp: ">=", cue.NotEqualOp: "!="}[op]
+	return fmt.Sprintf("%s %d", text, n), err == nil && text != ""
+}
+
+// existing returns the conditions of a struct that requires optional fields of a schema, whatever their values are.
+func existing(schema *schemaProps, arm cue.Value) (guards []string, names string, ok bool) {
+	fields, err := arm.Fields(cue.Optional(true), cue.Patterns(true), cue.Definitions(true), cue.Hidden(true))
+	if err != nil || arm.IncompleteKind() != cue.StructKind {
+		return nil, "", false
+	}
+	var said []string
+	for fields.Next() {
+		sel := fields.Selector()
+		if sel.ConstraintType() != cue.RequiredConstraint || fields.Value().IncompleteKind() != cue.TopKind {
+			return nil, "", false
+		}
+		f := lookUp(schema, []string{sel.Unquoted()})
+		if !f.known || f.has == "" || f.leaf.Nullable {
+			return nil, "", false
+		}
+		guards, said = append(guards, f.has), append(said, sel.Unquoted())
+	}
+	return guards, strings.Join(said, " with "), len(said) > 0
 }

@@ -39,7 +39,7 @@ func (w *World) play() {
 	w.Cluster.CollectGarbage()
 	for _, u := range w.Cluster.Objects() {
 		next := u.DeepCopy()
-		if !w.atRest(u) && w.healthy(next) {
+		if !w.atRest(u) && !w.left.Has(cluster.RefOf(u).Identity()) && w.healthy(next) {
 			next.Object["status"] = w.keepStatus(u.Object["status"], next.Object["status"])
 			_, _ = w.Cluster.Put("controller", next) // what it read it can write
 		}

@@ -60,6 +60,8 @@ type World struct {
 	settled bool
 	steps   int
 	clock   clock
+	// left are the objects that the simulated controllers leave as they are.
+	left sets.Set[cluster.Ref]
 	// mirror copies what is read from a cluster; nil means that there is none.
 	mirror *mirror
 }
@@ -69,6 +71,7 @@ type World struct {
 // is put there.
 func New(config types.NamespacedName, programs ...*program.Program) *World {
 	w := &World{Cluster: memory.New(), clock: clock{time.Unix(0, 0).UTC()}, known: map[schema.GroupKind]sets.Set[types.NamespacedName]{}}
+	w.left = sets.New[cluster.Ref]()
 	w.definitions = &definitions{servers: map[schema.GroupVersionKind]*conform.Server{}}
 	w.Cluster.Refuse(w.definitions.refuse)
 	w.Cluster.Validate()
@@ -130,6 +133,9 @@ func (w *World) Put(object *unstructured.Unstructured) (*unstructured.Unstructur
 	}
 	return out, err
 }
+
+// Leave keeps the simulated controllers away from an object.
+func (w *World) Leave(ref cluster.Ref) { w.left.Insert(ref.Identity()) }
 
 // SetNamespace gives an object the namespace that it would be created in: none if its kind is
 // cluster-scoped, and a default one if it names none. It errors with a KindNotServedError if

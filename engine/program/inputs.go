@@ -77,6 +77,12 @@ func (e *evaluator) input(name string, v cue.Value) (Input, fault.Faults) {
 	return i, faults
 }
 
+// Inputs returns the inputs that the package has whatever the resource is, by name, as far as they are known without one.
+func (p *Program) Inputs() []Input {
+	out, _ := p.withoutSession().inputs()
+	return out
+}
+
 // OnlyOf reports whether no other component than the given ones refers to an input.
 func (i Input) OnlyOf(components []string) bool {
 	return len(i.ReadBy) > 0 && !slices.ContainsFunc(i.ReadBy, func(c string) bool { return !slices.Contains(components, c) })

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
@@ -74,28 +75,61 @@ func (k *Kinds) Unknown(kind schema.GroupVersionKind, path []string) (at int, kn
 	if !ok {
 		return -1, nil
 	}
-	for i, name := range path {
-		switch is := of.IncompleteKind(); {
-		case is == cue.ListKind:
-			of = of.LookupPath(cue.MakePath(cue.AnyIndex))
-		case is == cue.StructKind && name == syntax.Each:
-			of = of.LookupPath(cue.MakePath(cue.AnyString))
-		case is == cue.StructKind:
-			next := k.fields(kind.String()+" "+syntax.Reference{Path: path[:i]}.String(), of)
-			below, has := next.values[name]
-			if !has {
-				below = of.LookupPath(cue.MakePath(cue.AnyString))
-			}
-			if !below.Exists() && !of.Allows(cue.Str(name)) {
-				return i, next.names
-			}
-			of = below
-		default:
-			return -1, nil
+	for i := range path {
+		below := k.below(kind, of, path[:i+1])
+		if !below.of.Exists() {
+			return below.at, below.known
 		}
-		if !of.Exists() {
-			return -1, nil
-		}
+		of = below.of
 	}
 	return -1, nil
+}
+
+// FieldOf returns the type of a field of a kind, and whether every object with the struct around it has the field. The
+// value does not exist if that is not known.
+func (k *Kinds) FieldOf(kind schema.GroupVersionKind, path []string) (of cue.Value, required bool) {
+	of, ok := k.Of(kind)
+	if !ok {
+		return cue.Value{}, false
+	}
+	for i := range path {
+		below := k.below(kind, of, path[:i+1])
+		if of, required = below.of, below.required; !of.Exists() {
+			return cue.Value{}, false
+		}
+	}
+	return of, required
+}
+
+// belowType is what a type has at one more name of a path.
+type belowType struct {
+	of       cue.Value
+	required bool
+	// at is the index of the name if the type does not have it, and known what it has, or -1.
+	at    int
+	known []string
+}
+
+// below returns what a type has at the last name of a path.
+func (k *Kinds) below(kind schema.GroupVersionKind, of cue.Value, path []string) belowType {
+	last := len(path) - 1
+	name := path[last]
+	out := belowType{at: -1}
+	switch is := of.IncompleteKind(); {
+	case is == cue.ListKind:
+		out.of = of.LookupPath(cue.MakePath(cue.AnyIndex))
+	case is == cue.StructKind && name == syntax.Each:
+		out.of = of.LookupPath(cue.MakePath(cue.AnyString))
+	case is == cue.StructKind:
+		next := k.fields(kind.String()+" "+syntax.Reference{Path: path[:last]}.String(), of)
+		below, has := next.values[name]
+		if !has {
+			below = of.LookupPath(cue.MakePath(cue.AnyString))
+		}
+		if out.of = below; !below.Exists() && !of.Allows(cue.Str(name)) {
+			out.at, out.known = last, next.names
+		}
+		out.required = has && slices.Contains(next.required, name)
+	}
+	return out
 }

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -17,14 +18,22 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"operetta.dev/test/internal/gotool"
 )
 
-// The modules that pin what is built are not folders with a go.mod, since a
-// package cannot embed the files of another module. They are written out as
-// go.mod and go.sum when they are built.
+// The module that pins what is built is no folder with a go.mod, since a
+// package cannot embed the files of another module. It is written out as
+// go.mod and go.sum when it is built.
 //
 //go:embed binaries/*.mod binaries/*.sum
 var modules embed.FS
+
+// The files of the module.
+const (
+	modFile = "binaries/programs.mod"
+	sumFile = "binaries/programs.sum"
+)
 
 // The keeper is built from this module's own source, wherever the importing
 // program runs and whether or not it has the source on disk.
@@ -33,12 +42,17 @@ var modules embed.FS
 var keeperSource embed.FS
 
 // stagesFile lies beside kwok and tells it how nodes and pods proceed.
-const stagesFile = "stages.yaml"
+const (
+	kwokProgram = "kwok"
+	stagesFile  = "stages.yaml"
+)
 
 // unit is what one invocation of the Go tool builds: some programs of one module.
 type unit struct {
-	name    string
-	about   string
+	name  string
+	about string
+	// hint says what building it is like.
+	hint    string
 	source  fs.FS
 	files   map[string]string // path in the build folder: path in source
 	targets []target
@@ -50,62 +64,50 @@ type unit struct {
 // target is a program and the package of its main function.
 type target struct{ program, pkg string }
 
-func kubernetesUnit() unit {
-	version := pinned("kubernetes", "k8s.io/kubernetes")
-	parts := strings.Split(strings.TrimPrefix(version, "v"), ".")
-	flags := []string{"-s", "-w"}
+// programsUnit is everything but the keeper. It is one module, whose requirements are those of the product where
+// both have one: so each package is compiled once, and for kwok almost nothing is left to do.
+func programsUnit() unit {
+	kubernetes := pinned("k8s.io/kubernetes")
+	parts := strings.Split(strings.TrimPrefix(kubernetes, "v"), ".")
+	flags := []string{"-s", "-w", "-X sigs.k8s.io/kwok/pkg/consts.Version=" + pinned("sigs.k8s.io/kwok")}
 	// Without these, clients cannot parse the version that the server reports.
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
 		flags = append(flags,
-			"-X "+pkg+".gitVersion="+version,
+			"-X "+pkg+".gitVersion="+kubernetes,
 			"-X "+pkg+".gitMajor="+parts[0],
 			"-X "+pkg+".gitMinor="+parts[1],
 			"-X "+pkg+".gitTreeState=clean")
 	}
 	return unit{
-		name:   "kubernetes",
-		about:  "kubernetes " + version + " and its etcd (minutes, the first time)",
+		name:   "programs",
+		about:  "kubernetes " + kubernetes + ", its etcd, and kwok",
+		hint:   " (minutes, the first time)",
 		source: modules,
-		files:  moduleFiles("kubernetes"),
+		files:  map[string]string{"go.mod": modFile, "go.sum": sumFile},
 		targets: []target{
 			{"etcd", "go.etcd.io/etcd/server/v3"},
 			{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
 			{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"},
 			{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"},
 			{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
+			{kwokProgram, "sigs.k8s.io/kwok/cmd/kwok"},
 		},
 		ldflags: strings.Join(flags, " "),
-	}
-}
-
-func kwokUnit() unit {
-	version := pinned("kwok", "sigs.k8s.io/kwok")
-	return unit{
-		name:    "kwok",
-		about:   "kwok " + version + " (a minute, the first time)",
-		source:  modules,
-		files:   moduleFiles("kwok"),
-		targets: []target{{"kwok", "sigs.k8s.io/kwok/cmd/kwok"}},
-		ldflags: "-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=" + version,
 		finish:  copyStages,
 	}
 }
 
-func moduleFiles(name string) map[string]string {
-	return map[string]string{"go.mod": "binaries/" + name + ".mod", "go.sum": "binaries/" + name + ".sum"}
-}
-
-// pinned is the version of a module that an embedded go.mod requires.
-func pinned(name, module string) string {
+// pinned is the version of a module that the embedded go.mod requires.
+func pinned(module string) string {
 	// Embedded, so it can be read.
-	content, _ := modules.ReadFile("binaries/" + name + ".mod")
+	content, _ := modules.ReadFile(modFile)
 	for line := range strings.Lines(string(content)) {
 		fields := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
 		if len(fields) >= 2 && fields[0] == module {
 			return fields[1]
 		}
 	}
-	panic("binaries/" + name + ".mod does not require " + module)
+	panic(modFile + " does not require " + module)
 }
 
 func keeperUnit() unit {
@@ -127,14 +129,15 @@ func keeperUnit() unit {
 	return u
 }
 
-// withoutExisting adds the programs that exist in a folder to paths, and returns the unit without them.
+// withoutExisting adds the programs that exist in a folder to paths, and returns the unit without them. kwok is
+// always built, since its stages are those of its version.
 func (u unit) withoutExisting(dir string, paths map[string]string) unit {
 	if dir == "" {
 		return u
 	}
 	var rest []target
 	for _, t := range u.targets {
-		if !isFile(filepath.Join(dir, t.program)) {
+		if t.program == kwokProgram || !isFile(filepath.Join(dir, t.program)) {
 			rest = append(rest, t)
 			continue
 		}
@@ -145,7 +148,7 @@ func (u unit) withoutExisting(dir string, paths map[string]string) unit {
 }
 
 // buildFlags are common to all units.
-var buildFlags = []string{"-trimpath", "-buildvcs=false", "-v"}
+var buildFlags = []string{"-trimpath", "-buildvcs=false"}
 
 // key changes with anything that changes the programs, but for the Go release.
 func (u unit) key() (string, error) {
@@ -246,17 +249,14 @@ func (u unit) write(dir string) error {
 // compile runs the Go tool once for all targets, which keeps every core busy,
 // and names the programs as they are known.
 func (u unit) compile(ctx context.Context, source, programs string, p *progress) error {
-	args := append([]string{"build"}, buildFlags...)
+	args := append([]string{"build", "-v"}, buildFlags...)
 	args = append(args, "-ldflags", u.ldflags, "-o", programs+string(filepath.Separator))
-	for _, t := range u.targets {
-		args = append(args, t.pkg)
-	}
-	stop := p.watch(u, programs)
+	cmd := goTool(source, append(args, u.packages()...)...)
+	stop := p.watch(u, programs, gotool.Stale(ctx, cmd, buildFlags, u.packages()))
 	defer stop()
 	var tail tail
-	cmd := goTool(ctx, source, args...)
 	cmd.Stdout, cmd.Stderr = io.Discard, io.MultiWriter(&tail, p)
-	if err := cmd.Run(); ctx.Err() != nil {
+	if err := gotool.Run(ctx, cmd, p.niceness); ctx.Err() != nil {
 		return context.Cause(ctx)
 	} else if err != nil {
 		return fmt.Errorf("go build: %w (it needs the go command and, the first time, the modules); its last words:\n%s", err, &tail)
@@ -267,6 +267,15 @@ func (u unit) compile(ctx context.Context, source, programs string, p *progress)
 		}
 	}
 	return nil
+}
+
+// packages are those of the main functions.
+func (u unit) packages() []string {
+	var out []string
+	for _, t := range u.targets {
+		out = append(out, t.pkg)
+	}
+	return out
 }
 
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
@@ -281,25 +290,32 @@ func defaultName(pkg string) string {
 	return last
 }
 
-// goTool runs the go command in dir, independent of the caller's workspace,
+// goTool returns the go command in dir, independent of the caller's workspace,
 // flags and C compiler.
-func goTool(ctx context.Context, dir string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "go", args...)
+func goTool(dir string, args ...string) *exec.Cmd {
+	cmd := exec.Command("go", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PWD="+dir, "GOFLAGS=", "GOWORK=off", "GO111MODULE=on", "CGO_ENABLED=0",
 		"GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 	return cmd
 }
 
+// simulated are what kwok has stages for here. Those of volumes would take over from the real controller of volumes.
+var simulated = []string{"node", "pod"}
+
 // copyStages takes from kwok's module how simulated nodes and pods proceed.
 func copyStages(ctx context.Context, build, out string) error {
-	dir, err := goTool(ctx, build, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok").Output()
-	if err != nil {
+	var dir bytes.Buffer
+	list := goTool(build, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok")
+	list.Stdout = &dir
+	if err := gotool.Run(ctx, list, 0); err != nil {
 		return fmt.Errorf("find the module of kwok: %w", err)
 	}
-	stages, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "kustomize", "stage", "*", "fast", "*.yaml"))
-	if err != nil {
-		return err
+	var stages []string
+	for _, kind := range simulated {
+		// A pattern of this form is never malformed.
+		found, _ := filepath.Glob(filepath.Join(strings.TrimSpace(dir.String()), "kustomize", "stage", kind, "fast", "*.yaml"))
+		stages = append(stages, found...)
 	}
 	var all []byte
 	for _, path := range stages {

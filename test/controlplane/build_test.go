@@ -148,11 +148,11 @@ func TestProgramsOfTheAssetsFolderAreUsed(t *testing.T) {
 			t.Errorf("%s is not from the cache", path)
 		}
 	}
-	rest := kubernetesUnit()
+	rest := programsUnit()
 	if err := os.Remove(filepath.Join(assets, "kube-scheduler")); err != nil {
 		t.Fatal(err)
 	}
-	if rest = rest.withoutExisting(assets, map[string]string{}); len(rest.targets) != 1 || rest.targets[0].program != "kube-scheduler" {
+	if rest = rest.withoutExisting(assets, map[string]string{}); len(rest.targets) != 2 || rest.targets[0].program != "kube-scheduler" || rest.targets[1].program != kwokProgram {
 		t.Errorf("what is left to build: %v", rest.targets)
 	}
 }
@@ -210,13 +210,13 @@ func TestPortsOfTwoAreApart(t *testing.T) {
 func TestProgressIsALineNowAndThen(t *testing.T) {
 	var out bytes.Buffer
 	p := newProgress(&out)
-	stop := p.watch(helloUnit(hello), t.TempDir())
+	stop := p.watch(helloUnit(hello), t.TempDir(), 3)
 	if _, err := p.Write([]byte("one\ntwo\n")); err != nil {
 		t.Fatal(err)
 	}
 	stop()
 	want := "controlplane: building a greeter: greet\n" +
-		"controlplane: greeter: 0 of 1 programs, 2 packages compiled, 0s\n"
+		"controlplane: 2 of 3 packages compiled, 0 of 1 programs, 0s\n"
 	if out.String() != want {
 		t.Errorf("progress:\n%s\nnot:\n%s", &out, want)
 	}

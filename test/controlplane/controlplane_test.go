@@ -45,7 +45,7 @@ func TestPartsThatAreLeftOutCanBeStartedLater(t *testing.T) {
 func TestServerReportsTheVersionThatIsPinned(t *testing.T) {
 	t.Parallel()
 	k := admin(t, start(t, Options{}))
-	want := pinned("kubernetes", "k8s.io/kubernetes")
+	want := pinned("k8s.io/kubernetes")
 	for line := range strings.Lines(k.run("version")) {
 		name, version, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		if name != "Kustomize Version" && version != want {

@@ -26,8 +26,9 @@
 //
 // The usual order of calls is Start, then Kubeconfig or KubeconfigFor (another
 // user, for the role under test), then, in tests of faults, StopPart and
-// StartPart, then Stop. The package imports only the standard library, and the
-// modules that it builds are no dependencies of the program that imports it.
+// StartPart, then Stop. The package imports only the standard library and what runs
+// the go command, and the modules that it builds are no dependencies of the program
+// that imports it.
 //
 // It works where the Go command and Unix processes are: Linux and macOS.
 package controlplane

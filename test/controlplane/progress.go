@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"operetta.dev/test/internal/gotool"
 )
 
 // progress reports how a long build goes: on a terminal with a line that is updated, otherwise with a
@@ -16,6 +18,8 @@ import (
 type progress struct {
 	out  io.Writer
 	live bool
+	// niceness is that of what is built.
+	niceness int
 
 	mu       sync.Mutex
 	packages int
@@ -45,12 +49,13 @@ func (p *progress) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// watch reports on a unit until the returned function is called.
-func (p *progress) watch(u unit, programs string) (stop func()) {
+// watch reports on a unit until the returned function is called. Stale is how many packages have to be compiled, or
+// 0 if that is not known.
+func (p *progress) watch(u unit, programs string, stale int) (stop func()) {
 	p.mu.Lock()
 	p.packages = 0
 	p.mu.Unlock()
-	p.printf("building %s: %s", u.about, strings.Join(programNames(u), ", "))
+	p.printf("building %s%s: %s", u.about, u.hint, strings.Join(programNames(u), ", "))
 	start, quit, done := time.Now(), make(chan struct{}), make(chan struct{})
 	every := 5 * time.Second
 	if p.live {
@@ -63,9 +68,9 @@ func (p *progress) watch(u unit, programs string) (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				p.report(u, programs, start, false)
+				p.report(u, programs, stale, start, false)
 			case <-quit:
-				p.report(u, programs, start, true)
+				p.report(u, programs, stale, start, true)
 				return
 			}
 		}
@@ -73,14 +78,18 @@ func (p *progress) watch(u unit, programs string) (stop func()) {
 	return func() { close(quit); <-done }
 }
 
-func (p *progress) report(u unit, programs string, start time.Time, last bool) {
+func (p *progress) report(u unit, programs string, stale int, start time.Time, last bool) {
 	// Programs appear under the Go tool's names, so they are counted, not looked up.
 	linked, _ := filepath.Glob(filepath.Join(programs, "*"))
 	p.mu.Lock()
-	packages := p.packages
+	compiled := p.packages
 	p.mu.Unlock()
-	line := fmt.Sprintf("controlplane: %s: %d of %d programs, %d packages compiled, %s",
-		u.name, len(linked), len(u.targets), packages, time.Since(start).Round(time.Second))
+	took := time.Since(start)
+	done := gotool.Done(took, compiled, stale)
+	if last {
+		done = gotool.Count(compiled, stale)
+	}
+	line := fmt.Sprintf("controlplane: %s, %d of %d programs, %s", done, len(linked), len(u.targets), took.Round(time.Second))
 	switch {
 	case p.live && last:
 		fmt.Fprintf(p.out, "\r\x1b[K%s\n", line)

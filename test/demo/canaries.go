@@ -36,22 +36,19 @@ func (d *demo) roll(ctx context.Context, r revision) error {
 	err := d.putPackage(ctx, r.text)
 	if err == nil {
 		err = d.poll(ctx, d.timeout, "the canary to be "+r.phase, func(ctx context.Context) (bool, error) {
-			if _, err := d.fetchView(ctx); err != nil {
+			if _, err := d.fetchView(ctx, d.sampled); err != nil {
 				return false, err
 			}
 			var got packageObject
-			err := d.cluster.get(ctx, packagePath, &got)
+			err := d.cluster.get(ctx, packagePath(packageName), &got)
 			digest = got.Status.Canary.Digest
 			return err == nil && got.Status.Canary.Phase == r.phase && got.Status.SourceDigest == digest, err
 		})
 	}
 	if err == nil {
-		err = d.poll(ctx, d.timeout, d.subject()+" to be Ready", func(ctx context.Context) (bool, error) {
-			v, err := d.fetchView(ctx)
-			return err == nil && !v.absent && v.resource.ready(), err
-		})
+		err = d.drawUntilReady(ctx, d.sampled)
 	}
-	st.End(err, fmt.Sprintf("%s is %s after %s", digest, r.phase, screen.Seconds(time.Since(begin))))
+	st.End(err, fmt.Sprintf("%s is %s after %s", short(digest), r.phase, screen.Seconds(time.Since(begin))))
 	d.screen.Keep()
 	return err
 }

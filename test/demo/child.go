@@ -25,13 +25,18 @@ type child struct {
 // startChild starts a process, whose lines of output are given to say. It has to be
 // called on the main goroutine; see ofMainThread.
 func startChild(say func(line string), name string, args ...string) (*child, error) {
-	c := &child{cmd: exec.Command(name, args...), done: make(chan struct{})}
+	return startCommand(say, exec.Command(name, args...))
+}
+
+// startCommand is startChild for a command that has more than arguments.
+func startCommand(say func(line string), cmd *exec.Cmd) (*child, error) {
+	c := &child{cmd: cmd, done: make(chan struct{})}
 	out := &screen.Lines{Say: say}
 	c.cmd.Stdout, c.cmd.Stderr = out, out
 	c.cmd.SysProcAttr = mainThreadAttributes()
 	c.cmd.WaitDelay = childTimeout
 	if err := c.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", filepath.Base(name), err)
+		return nil, fmt.Errorf("starting %s: %w", filepath.Base(cmd.Path), err)
 	}
 	go func() {
 		defer close(c.done)
@@ -60,14 +65,18 @@ func (c *child) died() error {
 	return fmt.Errorf("%s ended by itself: %w", filepath.Base(c.cmd.Path), c.err)
 }
 
-// runTool runs a program to its end, and gives what it printed, with its complaints
-// as the error.
+// runTool runs a program to its end, and gives what it printed, also if it failed, with its
+// complaints as the error.
 func runTool(ctx context.Context, name string, args ...string) ([]byte, error) {
+	return runCommand(exec.CommandContext(ctx, name, args...))
+}
+
+// runCommand is runTool for a command that has more than arguments.
+func runCommand(cmd *exec.Cmd) ([]byte, error) {
 	var out, complaint bytes.Buffer
-	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%s: %w: %s", filepath.Base(name), err, bytes.TrimSpace(complaint.Bytes()))
+		return out.Bytes(), fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, bytes.TrimSpace(complaint.Bytes()))
 	}
 	return out.Bytes(), nil
 }

@@ -211,7 +211,12 @@ type entry struct {
 	Kind       string `json:"kind"`
 	Namespace  string `json:"namespace"`
 	Name       string `json:"name"`
+	// ClusterScoped is true if the object has no namespace.
+	ClusterScoped bool `json:"clusterScoped"`
 }
+
+// subject names the resource.
+func (r resource) subject() string { return r.Kind + "/" + r.Metadata.Name }
 
 // ready reports whether the resource is Ready for its current generation.
 func (r resource) ready() bool {
@@ -221,7 +226,9 @@ func (r resource) ready() bool {
 // live is the part of an object of the inventory that the demo shows.
 type live struct {
 	absent bool
-	object struct {
+	// simulated says that a dry run has made it ready.
+	simulated bool
+	object    struct {
 		Metadata struct {
 			DeletionTimestamp string `json:"deletionTimestamp"`
 		} `json:"metadata"`

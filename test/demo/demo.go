@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -29,7 +28,10 @@ type demo struct {
 	processes []*process
 	cluster   *cluster
 	sampled   resource
-	stopping  atomic.Bool
+	// registry holds a package, and greeting is a resource of it.
+	registry ociRegistry
+	greeting resource
+	stopping atomic.Bool
 }
 
 // How often the cluster is asked: often, but rarely enough to be polite when nothing is
@@ -85,63 +87,6 @@ func (d *demo) steps(ctx context.Context) error {
 	return d.runUntilInterrupted(ctx)
 }
 
-// prepare builds operetta and starts the control plane at the same time: when both
-// are built already, each waits more than it computes. The first that fails ends both.
-func (d *demo) prepare(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	started := make(chan struct{})
-	go func() {
-		defer close(started)
-		if err := d.startControlPlane(ctx); err != nil {
-			cancel(err)
-		}
-	}()
-	st := d.screen.Start("build operetta")
-	err := binary.Build(ctx, st)
-	st.End(err, binary.Path)
-	if err != nil {
-		cancel(err)
-	}
-	<-started
-	return context.Cause(ctx)
-}
-
-// startControlPlane builds and starts a control plane, or looks at the cluster that is
-// given.
-func (d *demo) startControlPlane(ctx context.Context) (err error) {
-	name := "start the control plane"
-	if d.kubeconfig != "" {
-		name = "use the cluster of " + d.kubeconfig
-		if err := os.Setenv(controlplane.KubeconfigEnv, d.kubeconfig); err != nil {
-			return err
-		}
-	} else if err := d.buildControlPlane(ctx); err != nil {
-		return err
-	}
-	st := d.screen.Start(name)
-	d.plane, err = controlplane.FromEnv(ctx, controlplane.Options{Progress: detailsOf(st)})
-	if err != nil {
-		st.End(err, "")
-		return err
-	}
-	st.End(nil, d.plane.Kubeconfig())
-	return nil
-}
-
-// buildControlPlane is a step of its own because it takes minutes the first time.
-func (d *demo) buildControlPlane(ctx context.Context) error {
-	st := d.screen.Start("build the control plane")
-	_, err := controlplane.Build(ctx, detailsOf(st))
-	st.End(err, "")
-	return err
-}
-
-// detailsOf returns a writer that shows the progress of a build as the details of a step.
-func detailsOf(st *screen.Step) *screen.Lines {
-	return &screen.Lines{Say: func(line string) { st.Detail(strings.TrimPrefix(line, "controlplane: ")) }}
-}
-
 // startOperator starts the operators and waits until the API server knows the kind of
 // the sample.
 func (d *demo) startOperator(ctx context.Context) error {
@@ -152,7 +97,7 @@ func (d *demo) startOperator(ctx context.Context) error {
 }
 
 func (d *demo) serve(ctx context.Context) (err error) {
-	if d.operator, err = startChild(d.logLine, binary.Path, "run", d.packages, "--kubeconfig", d.plane.Kubeconfig()); err != nil {
+	if d.operator, err = startChild(d.logOf("operetta"), binary.Path, "run", d.packages, "--kubeconfig", d.plane.Kubeconfig()); err != nil {
 		return err
 	}
 	d.cluster = connect(d.plane.Kubectl(), d.plane.Kubeconfig(), d.plane.Dir())
@@ -179,12 +124,17 @@ func (d *demo) applySample(ctx context.Context) (err error) {
 // waitReady draws the sample until it is Ready.
 func (d *demo) waitReady(ctx context.Context) error {
 	st := d.screen.Start("wait until " + d.subject() + " is Ready")
-	err := d.poll(ctx, d.timeout, d.subject()+" to become Ready", func(ctx context.Context) (bool, error) {
-		v, err := d.fetchView(ctx)
-		return err == nil && !v.absent && v.resource.ready(), err
-	})
+	err := d.drawUntilReady(ctx, d.sampled)
 	st.End(err, "")
 	return err
+}
+
+// drawUntilReady draws a resource until it is Ready.
+func (d *demo) drawUntilReady(ctx context.Context, r resource) error {
+	return d.poll(ctx, d.timeout, r.subject()+" to become Ready", func(ctx context.Context) (bool, error) {
+		v, err := d.fetchView(ctx, r)
+		return err == nil && !v.absent && v.resource.ready(), err
+	})
 }
 
 // runUntilInterrupted draws the sample until the demo is interrupted.
@@ -204,19 +154,19 @@ func (d *demo) runUntilInterrupted(ctx context.Context) error {
 		case <-every.C:
 		}
 		// An API server that is away for a moment leaves the picture as it is.
-		_, _ = d.fetchView(ctx)
+		_, _ = d.fetchView(ctx, d.sampled)
 		if err := d.checkControlPlane(); err != nil {
 			return err
 		}
 	}
 }
 
-// fetchView reads the sample and its objects, and draws them.
-func (d *demo) fetchView(ctx context.Context) (view, error) {
-	v := view{resource: d.sampled}
-	kind := kindKey{d.sampled.APIVersion, d.sampled.Kind}
+// fetchView reads a resource and its objects, and draws them.
+func (d *demo) fetchView(ctx context.Context, r resource) (view, error) {
+	v := view{resource: r}
+	kind := kindKey{r.APIVersion, r.Kind}
 	var now resource
-	err := d.cluster.read(ctx, kind, d.sampled.Metadata.Namespace, d.sampled.Metadata.Name, &now)
+	err := d.cluster.read(ctx, kind, r.Metadata.Namespace, r.Metadata.Name, &now)
 	switch {
 	case errors.Is(err, errAbsent):
 		v.absent = true
@@ -265,18 +215,20 @@ func (d *demo) checkControlPlane() error {
 }
 
 // subject names the sample.
-func (d *demo) subject() string { return d.sampled.Kind + "/" + d.sampled.Metadata.Name }
+func (d *demo) subject() string { return d.sampled.subject() }
 
-// logLine shows a line of the operator's log. What went wrong is not dimmed, and how
+// logOf returns what shows a line of the log of a process. What went wrong is not dimmed, and how
 // the operator ends is nobody's concern unless it goes wrong.
-func (d *demo) logLine(line string) {
-	wrong := strings.Contains(line, "level=ERROR") || strings.Contains(line, "level=WARN")
-	prefix := d.screen.Ink().Dim("  operetta │ ")
-	switch {
-	case wrong:
-		d.screen.Print(prefix + line)
-	case !d.stopping.Load():
-		d.screen.Print(prefix + d.screen.Ink().Dim(line))
+func (d *demo) logOf(process string) func(line string) {
+	prefix := d.screen.Ink().Dim("  " + process + " │ ")
+	return func(line string) {
+		wrong := strings.Contains(line, "level=ERROR") || strings.Contains(line, "level=WARN")
+		switch {
+		case wrong:
+			d.screen.Print(prefix + line)
+		case !d.stopping.Load():
+			d.screen.Print(prefix + d.screen.Ink().Dim(line))
+		}
 	}
 }
 
@@ -287,7 +239,7 @@ func (d *demo) stop() error {
 	}
 	d.stopping.Store(true)
 	st := d.screen.Start("stop")
-	children := []*child{d.operator, d.proxy}
+	children := []*child{d.operator, d.proxy, d.registry.server}
 	for _, p := range d.processes {
 		children = append(children, p.child)
 	}

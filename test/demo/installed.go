@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -24,17 +22,11 @@ const (
 	lease             = "operetta.dev"
 )
 
-// packageName is the name of the Package of the demo, and packageDir its folder.
-const (
-	packageName = "webapp"
-	packageDir  = "cue/webapp"
-	packagePath = "/apis/operetta.dev/v1alpha1/packages/" + packageName
-)
-
 // A process is one of the two of the operator.
 type process struct {
 	*child
 
+	name  string
 	leads atomic.Bool
 }
 
@@ -48,35 +40,16 @@ func (p *process) say(show func(string)) func(string) {
 	}
 }
 
-// packageObject is the part of a Package that the demo looks at.
-type packageObject struct {
-	Status struct {
-		Conditions []struct {
-			Type   string `json:"type"`
-			Status string `json:"status"`
-		} `json:"conditions"`
-		SourceDigest string `json:"sourceDigest"`
-		Canary       struct {
-			Phase  string `json:"phase"`
-			Digest string `json:"digest"`
-		} `json:"canary"`
-	} `json:"status"`
-}
-
-// ready reports whether the Package is served.
-func (p packageObject) ready() bool {
-	for _, c := range p.Status.Conditions {
-		if c.Type == "Ready" {
-			return c.Status == "True"
-		}
-	}
-	return false
-}
-
 // installedSteps are the steps of a demo of an installed operator: two processes with the rights of its roles,
-// of which one acts, and a package that is an object of the cluster.
+// of which one acts, and packages that are objects of the cluster, one with its files and one in a registry.
 func (d *demo) installedSteps() []func(context.Context) error {
-	return []func(context.Context) error{d.prepare, d.install, d.startProcesses, d.applyPackage, d.applySample, d.waitReady, d.killLeader, d.change, d.rollGood, d.rollBad, d.leave}
+	return []func(context.Context) error{
+		d.prepare, d.install, d.startProcesses,
+		d.applyPackage, d.applySample, d.waitReady,
+		d.startRegistry, d.push, d.applyPushed, d.greet, d.endRegistry,
+		d.killLeader, d.change, d.changeGreeting,
+		d.rollGood, d.rollBad, d.leave,
+	}
 }
 
 // install applies what operetta install and operetta rbac print.
@@ -85,12 +58,16 @@ func (d *demo) install(ctx context.Context) error {
 	d.cluster = connect(d.plane.Kubectl(), d.plane.Kubeconfig(), d.plane.Dir())
 	var err error
 	if d.proxy, err = startChild(func(string) {}, d.plane.Kubectl(), d.cluster.proxy()...); err == nil {
-		for _, command := range [][]string{{"install"}, {"rbac", "./" + packageDir}} {
-			err = errors.Join(err, d.applyPrinted(ctx, append(command, "--packages-from-cluster")))
-		}
+		install := []string{"install", "--packages-from-cluster", "--pull-secret", pullSecret}
+		err = errors.Join(d.applyPrinted(ctx, install), d.allow(ctx, packageDir))
 	}
 	st.End(err, "operetta install --packages-from-cluster | kubectl apply -f -")
 	return err
+}
+
+// allow gives the operator the rights to what the package in a folder renders.
+func (d *demo) allow(ctx context.Context, dir string) error {
+	return d.applyPrinted(ctx, []string{"rbac", dir, "--packages-from-cluster"})
 }
 
 // applyPrinted applies what a command of the binary prints.
@@ -117,23 +94,31 @@ func (d *demo) applyText(ctx context.Context, name string, text []byte) error {
 func (d *demo) startProcesses(ctx context.Context) error {
 	st := d.screen.Start("start two processes of the operator")
 	kubeconfig, err := d.plane.KubeconfigFor(operatorUser, accounts)
-	for range 2 {
-		if err != nil {
-			break
+	for _, name := range []string{"operetta-1", "operetta-2"} {
+		if err == nil {
+			err = d.startProcess(name, kubeconfig)
 		}
-		p := &process{}
-		p.child, err = startChild(p.say(d.logLine), binary.Path, "run", "--packages-from-cluster", "--kubeconfig", kubeconfig,
-			"--leader-elect", "--leader-elect-namespace", operatorNamespace)
-		d.processes = append(d.processes, p)
-	}
-	if err == nil {
-		d.operator = d.processes[0].child
-		err = d.poll(ctx, d.timeout, "one of them to lead", func(ctx context.Context) (bool, error) {
-			holder, err := d.leader(ctx)
-			return holder != "" && (d.processes[0].leads.Load() || d.processes[1].leads.Load()), err
-		})
+		// The second one starts when the first one leads: two that want the Lease at the same time say so in their logs.
+		if err == nil && d.operator == nil {
+			d.operator = d.processes[0].child
+			err = d.poll(ctx, d.timeout, name+" to lead", func(ctx context.Context) (bool, error) {
+				holder, err := d.leader(ctx)
+				return holder != "" && d.processes[0].leads.Load(), err
+			})
+		}
 	}
 	st.End(err, "as "+operatorUser)
+	return err
+}
+
+// startProcess starts one process.
+func (d *demo) startProcess(name, kubeconfig string) (err error) {
+	p := &process{name: name}
+	p.child, err = startChild(p.say(d.logOf(name)), binary.Path, "run", "--packages-from-cluster", "--kubeconfig", kubeconfig,
+		"--pull-secret-namespace", operatorNamespace, "--leader-elect", "--leader-elect-namespace", operatorNamespace)
+	if err == nil {
+		d.processes = append(d.processes, p)
+	}
 	return err
 }
 
@@ -149,51 +134,6 @@ func (d *demo) leader(ctx context.Context) (string, error) {
 		err = nil
 	}
 	return got.Spec.HolderIdentity, err
-}
-
-// applyPackage applies the package as an object, and waits until it is served.
-func (d *demo) applyPackage(ctx context.Context) error {
-	st := d.screen.Start("apply the package as an object")
-	begin := time.Now()
-	err := d.putPackage(ctx, "")
-	if err == nil {
-		err = d.poll(ctx, d.timeout, "the Package to be served", func(ctx context.Context) (bool, error) {
-			var got packageObject
-			err := d.cluster.get(ctx, packagePath, &got)
-			return err == nil && got.ready(), err
-		})
-	}
-	st.End(err, "Package "+packageName+" is served after "+screen.Seconds(time.Since(begin)))
-	return err
-}
-
-// putPackage applies a Package with the files of a folder, and a text more if it is not "".
-func (d *demo) putPackage(ctx context.Context, more string) error {
-	files := map[string]string{}
-	all, err := filepath.Glob(filepath.Join(packageDir, "*.cue"))
-	if err != nil {
-		return err
-	}
-	for _, file := range all {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		if name := filepath.Base(file); !strings.HasSuffix(name, "_test.cue") {
-			files[name] = string(text)
-		}
-	}
-	if more != "" {
-		files["revision.cue"] = more
-	}
-	text, err := json.Marshal(map[string]any{
-		"apiVersion": "operetta.dev/v1alpha1", "kind": "Package", "metadata": map[string]any{"name": packageName},
-		"spec": map[string]any{"source": map[string]any{"inline": files}, "canary": canary},
-	})
-	if err != nil {
-		return err
-	}
-	return d.applyText(ctx, "package.json", text)
 }
 
 // killLeader kills the process that acts, and waits until the other one leads.
@@ -213,10 +153,13 @@ func (d *demo) killLeader(ctx context.Context) error {
 	_ = leader.cmd.Process.Kill() // it may be gone already, and then the other one leads as well
 	<-leader.done
 	err = d.poll(ctx, d.timeout, "the other process to lead", func(ctx context.Context) (bool, error) {
+		// An API server that is away for a moment leaves the picture as it is.
+		_, _ = d.fetchView(ctx, d.sampled)
 		now, err := d.leader(ctx)
 		return now != "" && now != was, err
 	})
-	st.End(err, "the other one leads after "+screen.Seconds(time.Since(begin)))
+	st.End(err, leader.name+" was killed, and "+other.name+" leads after "+screen.Seconds(time.Since(begin)))
+	d.screen.Keep()
 	return err
 }
 
@@ -224,34 +167,17 @@ func (d *demo) killLeader(ctx context.Context) error {
 func (d *demo) change(ctx context.Context) error {
 	st := d.screen.Start("scale " + d.subject())
 	patch := `{"spec":{"replicas":5}}`
-	_, err := d.cluster.run(ctx, "patch", d.sampled.Kind, d.sampled.Metadata.Name, "--namespace", d.sampled.Metadata.Namespace, "--type=merge", "-p", patch)
-	if err == nil {
-		err = d.poll(ctx, d.timeout, d.subject()+" to become Ready again", func(ctx context.Context) (bool, error) {
-			v, err := d.fetchView(ctx)
-			return err == nil && !v.absent && v.resource.ready(), err
-		})
-	}
+	err := d.patchUntilReady(ctx, d.sampled, patch)
 	st.End(err, "kubectl patch "+d.subject()+" -p '"+patch+"'")
 	return err
 }
 
-// leave deletes the sample and the Package, which goes when the sample is gone.
-func (d *demo) leave(ctx context.Context) error {
-	st := d.screen.Start("delete " + d.subject() + " and the Package")
-	begin := time.Now()
-	_, err := d.cluster.run(ctx, "delete", "package", packageName, "--wait=false")
+// patchUntilReady patches a resource, draws it until it is Ready, and leaves its picture.
+func (d *demo) patchUntilReady(ctx context.Context, r resource, patch string) error {
+	_, err := d.cluster.run(ctx, "patch", r.Kind, r.Metadata.Name, "--namespace", r.Metadata.Namespace, "--type=merge", "-p", patch)
 	if err == nil {
-		_, err = d.cluster.run(ctx, "delete", d.sampled.Kind, d.sampled.Metadata.Name, "--namespace", d.sampled.Metadata.Namespace, "--wait=false")
+		err = d.drawUntilReady(ctx, r)
 	}
-	if err == nil {
-		err = d.poll(ctx, d.timeout, "the Package to go", func(ctx context.Context) (bool, error) {
-			err := d.cluster.get(ctx, packagePath, &packageObject{})
-			if errors.Is(err, errAbsent) {
-				return true, nil
-			}
-			return false, err
-		})
-	}
-	st.End(err, fmt.Sprintf("nothing is left after %s", screen.Seconds(time.Since(begin))))
+	d.screen.Keep()
 	return err
 }

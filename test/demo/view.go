@@ -125,6 +125,8 @@ func (v view) liveness(ink screen.Ink, e entry) string {
 		return ""
 	case l.absent:
 		return ink.Bad("does not exist")
+	case l.simulated:
+		return ink.Good("ready") + ink.Dim(", simulated")
 	case l.object.Metadata.DeletionTimestamp != "":
 		return ink.Warn("being deleted")
 	case l.object.Spec.Replicas == nil:

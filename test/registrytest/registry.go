@@ -18,12 +18,12 @@ import (
 
 	"cuelabs.dev/go/oci/ociregistry"
 	"cuelabs.dev/go/oci/ociregistry/ocimem"
-	"cuelabs.dev/go/oci/ociregistry/ociserver"
 	"cuelang.org/go/mod/modcache"
 	"cuelang.org/go/mod/modregistry"
 	"cuelang.org/go/mod/module"
 	"cuelang.org/go/mod/modzip"
 	"golang.org/x/tools/txtar"
+	"operetta.dev/test/registrytest/memory"
 )
 
 // The credentials that registries want.
@@ -50,22 +50,21 @@ type Registry struct {
 func New(tb testing.TB, anonymous bool) *Registry {
 	tb.Helper()
 	r := &Registry{Store: ocimem.New()}
-	serve := ociserver.New(r.Store, nil)
+	user := User
+	if anonymous {
+		user = ""
+	}
+	serve := memory.Handler(r.Store, user, Password)
 	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.mu.Lock()
 		r.requests = append(r.requests, req.Clone(context.WithoutCancel(req.Context())))
 		fail := r.fail
 		r.mu.Unlock()
-		user, password, _ := req.BasicAuth()
-		switch {
-		case fail != nil:
+		if fail != nil {
 			fail.ServeHTTP(w, req)
-		case !anonymous && (user != User || password != Password):
-			w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
-			http.Error(w, "who are you", http.StatusUnauthorized)
-		default:
-			serve.ServeHTTP(w, req)
+			return
 		}
+		serve.ServeHTTP(w, req)
 	}))
 	tb.Cleanup(r.Stop)
 	r.Host = r.server.Listener.Addr().String()
@@ -87,7 +86,7 @@ func (r *Registry) Fail(h http.Handler) {
 
 // Serve answers a request as a registry does that wants no credentials.
 func (r *Registry) Serve(w http.ResponseWriter, req *http.Request) {
-	ociserver.New(r.Store, nil).ServeHTTP(w, req)
+	memory.Handler(r.Store, "", "").ServeHTTP(w, req)
 }
 
 // Hang answers nothing until the client goes away.

@@ -13,6 +13,8 @@ type Compared struct {
 	Path []string
 	// Value is a string or an int64.
 	Value any
+	// LooksUp is true if the field is not compared with the literal, but the name of what is looked up.
+	LooksUp bool
 }
 
 // comparing are the operators of comparisons.
@@ -27,7 +29,7 @@ func (x *Index) Compared() []Compared {
 			return
 		}
 		if path := x.operand(reference).Path; len(path) > 1 && path[0] == "cr" {
-			out = append(out, Compared{path, value})
+			out = append(out, Compared{Path: path, Value: value})
 		}
 	}
 	for _, f := range x.files {

@@ -24,6 +24,9 @@ import (
 // demoBinary is the demo, and root the folder that it runs in.
 var demoBinary, root, kubectl string
 
+// programs are those of the control plane.
+var programs controlplane.Binaries
+
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if testing.Short() {
@@ -48,8 +51,7 @@ func prepare(m *testing.M) (int, error) {
 	if root, err = filepath.Abs("../../.."); err != nil {
 		return 0, err
 	}
-	programs, err := controlplane.Build(context.Background(), os.Stderr)
-	if err != nil {
+	if programs, err = controlplane.Build(context.Background(), os.Stderr); err != nil {
 		return 0, err
 	}
 	kubectl, demoBinary = programs.Kubectl, filepath.Join(dir, "demo")
@@ -87,11 +89,18 @@ func (s *show) String() string {
 // begin starts a demo.
 func begin(t *testing.T, args ...string) *show {
 	t.Helper()
+	return beginWith(t, nil, args...)
+}
+
+// beginWith starts a demo with more in its environment.
+func beginWith(t *testing.T, environment []string, args ...string) *show {
+	t.Helper()
 	s := &show{t: t, cmd: exec.Command(demoBinary, args...), done: make(chan struct{})}
 	s.cmd.Dir = root
 	s.cmd.Stdout, s.cmd.Stderr = s, s
 	// A KUBECONFIG of the environment is somebody else's, and must not be used.
 	s.cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(t.TempDir(), "theirs"), "HOME="+os.Getenv("HOME"))
+	s.cmd.Env = append(s.cmd.Env, environment...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"strings"
 
 	"operetta.dev/test/internal/binary"
+	"operetta.dev/test/internal/gotool"
 )
 
 // output is the generated file, from the root of the repository.
@@ -69,10 +70,12 @@ func run(ctx context.Context, check bool) error {
 
 // generate builds the binary and returns the page.
 func generate(ctx context.Context, root string) (string, error) {
-	build := binary.Command(ctx)
+	build := binary.Command()
 	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the binary: %w\n%s", err, out)
+	var out bytes.Buffer
+	build.Stdout, build.Stderr = &out, &out
+	if err := gotool.Run(ctx, build, 0); err != nil {
+		return "", fmt.Errorf("building the binary: %w\n%s", err, &out)
 	}
 	return page(func(args ...string) (string, error) {
 		cmd := exec.CommandContext(ctx, filepath.Join(root, binary.Path), args...)

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"operetta.dev/test/internal/gotool"
 	"operetta.dev/test/internal/screen"
 )
 
@@ -32,20 +33,15 @@ var (
 	Environment = []string{"CGO_ENABLED=0"}
 )
 
-// killDelay is how long the go command may take to clean up when it is interrupted.
-const killDelay = 10 * time.Second
-
 // packagePath is a line with which `go build -v` names a package that it compiles.
 var packagePath = regexp.MustCompile(`^[A-Za-z0-9_.~/+-]+$`)
 
-// Command returns the go command that builds the binary. It names the packages that it
-// compiles, and ends with the context. Its folder has to be the root of the repository.
-func Command(ctx context.Context) *exec.Cmd {
+// Command returns the go command that builds the binary, for gotool.Run. It names the packages that it
+// compiles. Its folder has to be the root of the repository.
+func Command() *exec.Cmd {
 	args := append([]string{"build", "-v"}, Flags...)
-	cmd := exec.CommandContext(ctx, "go", append(args, "-o", Path, "./cmd/operetta")...)
+	cmd := exec.Command("go", append(args, "-o", Path, "./cmd/operetta")...)
 	cmd.Env = append(os.Environ(), Environment...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = killDelay
 	return cmd
 }
 
@@ -114,7 +110,12 @@ func Build(ctx context.Context, st *screen.Step) error {
 	if _, err := os.Stat(filepath.Join("cmd", "operetta")); err != nil {
 		return errors.New("there is no cmd/operetta here: run it from the root of the repository")
 	}
-	packages := 0
+	cmd := Command()
+	stale := 0
+	if _, err := os.Stat(Path); err != nil { // only the first time takes long enough to be counted
+		stale = gotool.Stale(ctx, cmd, Flags, []string{"./cmd/operetta"})
+	}
+	begin, packages := time.Now(), 0
 	var complaint []string
 	out := &screen.Lines{Say: func(line string) {
 		if !packagePath.MatchString(line) {
@@ -122,11 +123,10 @@ func Build(ctx context.Context, st *screen.Step) error {
 			return
 		}
 		packages++
-		st.Detail(fmt.Sprintf("%d packages compiled", packages))
+		st.Detail(gotool.Done(time.Since(begin), packages, stale))
 	}}
-	cmd := Command(ctx)
 	cmd.Stdout, cmd.Stderr = out, out
-	err := cmd.Run()
+	err := gotool.Run(ctx, cmd, 0)
 	out.Flush()
 	switch {
 	case ctx.Err() != nil:

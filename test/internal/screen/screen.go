@@ -43,7 +43,7 @@ type Screen struct {
 // where there is no frame.
 const (
 	frameEvery = 100 * time.Millisecond
-	signEvery  = 20 * time.Second
+	signEvery  = 30 * time.Second
 )
 
 // New returns a screen on a file. Colours are for terminals whose user has not
@@ -87,6 +87,9 @@ func (s *Screen) tick() {
 		s.mu.Unlock()
 	}
 }
+
+// Live reports whether the screen is a terminal, on which pictures move.
+func (s *Screen) Live() bool { return s.live }
 
 // Ink returns the colours of the screen.
 func (s *Screen) Ink() Ink { return s.ink }

@@ -1,0 +1,90 @@
+package crd
+
+import (
+	"cmp"
+	"strings"
+
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/token"
+)
+
+// addHidden makes rules of the hidden fields of literals that have to be true. What is no such field is left to CUE.
+func (g *generator) addHidden(at location, literals []*ast.StructLit) {
+	for _, l := range literals {
+		for _, e := range l.Elts {
+			f, ok := e.(*ast.Field)
+			if !ok || !strings.HasPrefix(hiddenName(f), "_") {
+				continue
+			}
+			condition, ok := hasToBeTrue(f.Value)
+			switch {
+			case dependencyOf(f.Value, at).name == "":
+				continue
+			case !ok && !mayRefuse(f.Value):
+				continue // a value that others are made of
+			case !ok:
+				g.inCUE = append(g.inCUE, InCUE{Path: at.path, Text: oneLine(sourceOf(f)), Why: notTranslated, pos: f.Pos()})
+				continue
+			}
+			here := at
+			here.pos = f.Pos()
+			g.pending = append(g.pending, pendingRule{
+				at: here, structPath: at.path,
+				write: func(s *schemaProps) (rule, bool) { return writeHidden(s, l, f, condition) },
+				untranslated: func() {
+					g.inCUE = append(g.inCUE, InCUE{Path: at.path, Text: oneLine(sourceOf(f)), Why: notTranslated, pos: f.Pos()})
+				},
+			})
+		}
+	}
+}
+
+func hiddenName(f *ast.Field) string {
+	id, ok := f.Label.(*ast.Ident)
+	if !ok {
+		return ""
+	}
+	return id.Name
+}
+
+// mayRefuse reports whether a hidden field may be there to refuse something: it unifies values.
+func mayRefuse(e ast.Expr) bool {
+	b, ok := e.(*ast.BinaryExpr)
+	return ok && b.Op == token.AND
+}
+
+// hasToBeTrue returns the condition of a value like true & (a <= b).
+func hasToBeTrue(e ast.Expr) (ast.Expr, bool) {
+	b, ok := e.(*ast.BinaryExpr)
+	if !ok || b.Op != token.AND {
+		return nil, false
+	}
+	for _, sides := range [][2]ast.Expr{{b.X, b.Y}, {b.Y, b.X}} {
+		if lit, ok := sides[0].(*ast.BasicLit); ok && lit.Kind == token.TRUE {
+			return sides[1], true
+		}
+	}
+	return nil, false
+}
+
+// notTranslated is why a hidden field is no rule.
+const notTranslated = "no rule in CEL says exactly the same"
+
+// writeHidden writes the rule of a hidden field. It holds as long as a field is missing that it looks at.
+func writeHidden(s *schemaProps, within *ast.StructLit, f *ast.Field, condition ast.Expr) (rule, bool) {
+	t := &termWriter{schema: s, within: within, needs: map[string]bool{}}
+	is, ok := t.boolean(condition)
+	if !ok {
+		return rule{}, false
+	}
+	message := cmp.Or(commentOf(f), oneLine(sourceOf(condition))+" must be true")
+	return rule{text: implied(t.needed(), is), message: message}, true
+}
+
+// An InCUE is a constraint that no API server knows: a webhook or a reconcile refuses what breaks it.
+type InCUE struct {
+	// Path is the struct or field that has it, Text how it is written, and Why says why no rule says it.
+	Path, Text, Why string
+
+	pos token.Pos
+}
