@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller"
+	"operetta.dev/engine/crd"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/rbac"
 	"operetta.dev/engine/vet"
@@ -52,6 +53,10 @@ with --crds leave.
 
 With --shadow, the roles are those of operetta run --shadow: get, list and watch, and nothing else.
 
+With --impersonate PACKAGE=NAMESPACE/NAME, as with operetta run, the roles of the package are for
+that service account, and the operator gets the right to impersonate it, and nobody else. For
+Packages of the cluster, name the account of each, too: the folder of a package gives its roles.
+
 With --diff, print the permissions that change between two versions of a package, or of several:
 + is new, - is no longer needed. The exit code is 3 if there is one.
 
@@ -65,6 +70,7 @@ type rbacFlags struct {
 	configMap string
 	files     []string
 	options   rbac.Options
+	accounts  impersonations
 	// metricsToken is the Secret with the token of metrics, or "".
 	metricsToken string
 }
@@ -127,6 +133,8 @@ func (f *rbacFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.metricsToken, "metrics-token-secret", "", "name of a Secret in the operator's namespace whose key token has the token of those who may read metrics; by default the API server is asked who may, and an operator of one namespace serves metrics inside its pod alone")
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file with CRDs of kinds that the packages render or read; - is standard input")
 	completeManifests(cmd, "filename")
+	f.accounts.addFlag(cmd)
+	cmd.Flags().IntVar(&f.options.Shards, "shards", 0, "number of processes that share the custom resources, as with operetta run")
 }
 
 // accountFlag is a flag with the namespace and the name of a service account.
@@ -167,6 +175,7 @@ func (f *rbacFlags) complete() error {
 	f.options.SecureMetrics = f.options.Namespace == "" && f.metricsToken == ""
 	key, err := parseConfigKey(f.configMap)
 	f.options.ConfigMapNamespace, f.options.ConfigMap = key.Namespace, key.Name
+	f.options.Impersonates = f.accounts.all()
 	return err
 }
 
@@ -190,7 +199,8 @@ func (f *rbacFlags) rights(ctx context.Context, s streams, args []string) (right
 	for _, found := range r.found {
 		p := rbac.Package{
 			Uses: found.Uses, Plural: found.CRD.Spec.Names.Plural,
-			Kind: schema.GroupKind{Group: found.CRD.Spec.Group, Kind: found.CRD.Spec.Names.Kind},
+			Kind:    schema.GroupKind{Group: found.CRD.Spec.Group, Kind: found.CRD.Spec.Names.Kind},
+			Account: f.accounts[found.CRD.Labels[crd.PackageLabel]],
 		}
 		r.packages, r.crds = append(r.packages, p), append(r.crds, found.CRD.Name)
 		r.plurals[p.Kind] = p.Plural

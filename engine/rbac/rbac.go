@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/vet"
 )
 
@@ -22,6 +23,8 @@ type Options struct {
 	ServiceAccount    string
 	// LeaderElectionID is the name of the Lease; "" is no leader election.
 	LeaderElectionID string
+	// Shards is how many processes share the custom resources; 0 is no shards.
+	Shards int
 	// InstallsCRDs says that the operator installs the CustomResourceDefinitions of its packages.
 	InstallsCRDs bool
 	// PackageObjects says that the operator serves Packages of the cluster. Which kinds these render is
@@ -36,6 +39,9 @@ type Options struct {
 	ConfigMapNamespace, ConfigMap string
 	// Shadow says that the operator only compares, as operetta run --shadow does: it reads, and writes nothing.
 	Shadow bool
+	// Impersonates are the ServiceAccounts as which the operator acts for its packages. They have what the packages take, and
+	// the operator has the right to act as these, and no others.
+	Impersonates []object.Account
 }
 
 // A Package is a package that the operator serves.
@@ -45,6 +51,8 @@ type Package struct {
 	// Kind and Plural are those of its custom resource.
 	Kind   schema.GroupKind
 	Plural string
+	// Account is as whom the operator acts for its resources, or none.
+	Account object.Account
 }
 
 // Plurals are the plural names of kinds whose definitions are known.
@@ -95,7 +103,8 @@ func (o Options) ofShadow(p Package, plurals Plurals) permissions {
 	return out.minimal()
 }
 
-// ofPackage returns the permissions that a package takes.
+// ofPackage returns the permissions that a package takes. An account has no other roles, so it also needs what the engine takes
+// for the resources of any package.
 func (o Options) ofPackage(p Package, plurals Plurals) permissions {
 	if o.Shadow {
 		return o.ofShadow(p, plurals)
@@ -117,6 +126,9 @@ func (o Options) ofPackage(p Package, plurals Plurals) permissions {
 	}
 	for _, g := range p.Grants {
 		out.allowRules(at(g.Place, home), g.Rules)
+	}
+	if p.Account != (object.Account{}) {
+		o.allowResources(out)
 	}
 	return out.minimal()
 }
@@ -187,16 +199,14 @@ func (o Options) places(use vet.Use, home string) []string {
 // of the CustomResourceDefinitions that it installs.
 func (o Options) ofEngine(crds []string) permissions {
 	out := permissions{}
-	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches"}, "list", "watch")
-	if o.ConfigMap != "" {
-		// A watch of one object asks for list and watch with its name.
-		out.allow(Permission{Namespace: o.ConfigMapNamespace, Resource: "configmaps", Name: o.ConfigMap}, readVerbs...)
-	}
+	o.allowReads(out)
 	if o.Shadow {
 		return out.minimal()
 	}
-	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches/status"}, "patch")
-	out.allow(Permission{Namespace: o.Namespace, Group: "events.k8s.io", Resource: "events"}, "create", "patch")
+	o.allowResources(out)
+	for _, a := range o.Impersonates {
+		out.allow(Permission{Namespace: a.Namespace, Resource: "serviceaccounts", Name: a.Name}, "impersonate")
+	}
 	definitions := Permission{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 	out.allow(definitions, "get", "list")
 	if o.InstallsCRDs {
@@ -225,12 +235,33 @@ func (o Options) ofEngine(crds []string) permissions {
 	if o.LeaderElectionID != "" {
 		lease := Permission{Namespace: o.OperatorNamespace, Group: "coordination.k8s.io", Resource: "leases"}
 		out.allow(lease, "create") // the request that creates an object has no name to be compared
-		lease.Name = o.LeaderElectionID
-		out.allow(lease, "get", "update")
+		names := []string{o.LeaderElectionID, object.SharedLease(o.LeaderElectionID)}
+		if o.Shards > 0 {
+			names = append(names, object.ShardLeases(o.LeaderElectionID)...)
+		}
+		for _, lease.Name = range names {
+			out.allow(lease, "get", "update")
+		}
 		// The library records the leader as an event of the core group beside its Lease.
 		out.allow(Permission{Namespace: o.OperatorNamespace, Resource: "events"}, "create", "patch")
 	}
 	return out.minimal()
+}
+
+// allowResources adds the permissions that the engine takes for the resources of any package.
+func (o Options) allowResources(out permissions) {
+	o.allowReads(out)
+	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches/status"}, "patch")
+	out.allow(Permission{Namespace: o.Namespace, Group: "events.k8s.io", Resource: "events"}, "create", "patch")
+}
+
+// allowReads adds the permissions that the engine takes to read what it needs besides resources and their objects.
+func (o Options) allowReads(out permissions) {
+	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches"}, "list", "watch")
+	if o.ConfigMap != "" {
+		// A watch of one object asks for list and watch with its name.
+		out.allow(Permission{Namespace: o.ConfigMapNamespace, Resource: "configmaps", Name: o.ConfigMap}, readVerbs...)
+	}
 }
 
 // Of returns the roles that an operator of some packages needs, and the bindings of these. crds are the
@@ -238,10 +269,19 @@ func (o Options) ofEngine(crds []string) permissions {
 func Of(packages []Package, plurals Plurals, crds []string, o Options) []any {
 	out := o.objects(o.roleName(), o.ofEngine(crds), nil)
 	for _, p := range packages {
-		name := o.roleName(schema.GroupResource{Group: p.Kind.Group, Resource: p.Plural}.String())
-		out = append(out, o.objects(name, o.ofPackage(p, plurals), o.bounds(p))...)
+		by := o.as(p.Account)
+		name := by.roleName(schema.GroupResource{Group: p.Kind.Group, Resource: p.Plural}.String())
+		out = append(out, by.objects(name, o.ofPackage(p, plurals), o.bounds(p))...)
 	}
 	return out
+}
+
+// as returns the options whose roles are those of an account; "" is the operator.
+func (o Options) as(a object.Account) Options {
+	if a != (object.Account{}) {
+		o.OperatorNamespace, o.ServiceAccount = a.Namespace, a.Name
+	}
+	return o
 }
 
 // Permissions returns all permissions of some packages and of the engine, in order. Two lists of them can
