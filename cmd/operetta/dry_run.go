@@ -23,7 +23,6 @@ import (
 // dryRun are the flags of `operetta run --dry-run`.
 type dryRun struct {
 	mode   string
-	output string
 	remove bool
 	files  []string
 }
@@ -60,10 +59,6 @@ the server shows one reconcile, so waiting for what was just written is no failu
 func (d *dryRun) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	optionalChoiceFlag(cmd, &d.mode, "dry-run", "show what would be done: in memory (client), or by dry runs on the API server (server)", dryRunClient, dryRunServer)
-	d.output = dryRunText
-	formats := []string{dryRunText, dryRunJSON}
-	f.VarP(&choice{value: &d.output, values: formats}, "output", "o", "with --dry-run: format, where json is a line for each step")
-	completeFlag(cmd, "output", formats)
 	f.StringArrayVarP(&d.files, "filename", "f", nil, "with --dry-run: file with custom resources; - is standard input")
 	f.BoolVar(&d.remove, "delete", false, "with --dry-run: delete the custom resources at the end")
 	completeManifests(cmd, "filename")
@@ -78,8 +73,6 @@ func (d *dryRun) check() error {
 		return usageError{fmt.Errorf("-f needs --dry-run; on a cluster, apply custom resources with kubectl")}
 	case d.mode == "" && d.remove:
 		return usageError{fmt.Errorf("--delete needs --dry-run; on a cluster, delete custom resources with kubectl")}
-	case d.mode == "" && d.output != dryRunText:
-		return usageError{fmt.Errorf("-o %s needs --dry-run; the log has the flag --log", d.output)}
 	}
 	return nil
 }
@@ -120,7 +113,7 @@ func runClientDryRun(ctx context.Context, s streams, f runFlags, dirs []string) 
 		return err
 	}
 	r := &clientDryRun{
-		stepPrinter: newStepPrinter(s.out, f.dryRun.output, &diff.Mask{}, cluster.Updated),
+		stepPrinter: newStepPrinter(s.out, f.output, &diff.Mask{}, cluster.Updated),
 		world:       dryrun.New(config, programs...), given: map[cluster.Ref]bool{},
 	}
 	if err := r.read(ctx, s.in, f, programs); err != nil {

@@ -9,12 +9,6 @@ import (
 	"operetta.dev/engine/dryrun/diff"
 )
 
-// The formats of a dry run.
-const (
-	dryRunText = "text"
-	dryRunJSON = "json"
-)
-
 // stepRecord is a step of a dry run as a line of JSON. What Secrets hold is hidden in it, as in the text.
 type stepRecord struct {
 	Step     int            `json:"step"`
@@ -52,7 +46,7 @@ type fieldRecord struct {
 // newStepPrinter returns a printer of steps. If they are printed as JSON, it prints nothing else.
 func newStepPrinter(out io.Writer, format string, mask *diff.Mask, inFull ...cluster.Verb) stepPrinter {
 	p := stepPrinter{out: out, ink: newInk(out), mask: mask, inFull: inFull}
-	if format == dryRunJSON {
+	if format == formatJSON {
 		p.lines, p.out = json.NewEncoder(out), io.Discard
 		p.lines.SetEscapeHTML(false)
 	}

@@ -31,6 +31,7 @@ func runServerDryRun(ctx context.Context, s streams, f runFlags, dirs []string) 
 		return err
 	}
 	printLinef(s.err, "note: this is about the cluster at %s (context: %s)", on.server(), on.contextName())
+	f.options.Accounts = f.accounts
 	server, err := controller.NewServerDryRun(on.config, f.options, programs...)
 	if err != nil {
 		return err
@@ -49,7 +50,7 @@ func runServerDryRun(ctx context.Context, s streams, f runFlags, dirs []string) 
 			u.SetDeletionTimestamp(&now)
 		}
 	}
-	p := newStepPrinter(s.out, f.dryRun.output, server.Mask(), cluster.Created, cluster.Updated)
+	p := newStepPrinter(s.out, f.output, server.Mask(), cluster.Created, cluster.Updated)
 	var failed error
 	err = server.Run(ctx, given, func(step dryrun.Step) {
 		p.show(step)

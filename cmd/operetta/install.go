@@ -16,6 +16,7 @@ import (
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/install"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/packages"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/policy"
@@ -58,6 +59,13 @@ is not known yet.
 
 With --require-signatures, the operator takes only content from registries that one of the keys
 in a file has signed. No Package can weaken that; docs/packages.md describes it.
+
+With --impersonate PACKAGE=NAMESPACE/NAME, as with operetta run, the operator acts as a service
+account for the resources of a package. The account, its roles and policies are among the objects,
+and the operator gets the right to impersonate it, and nobody else.
+
+With --shards N, the operator is a StatefulSet of N processes in place of the Deployment; each serves
+its shard of the custom resources, as with operetta run. --replicas has no effect then.
 
 With --argocd, the part of Argo CD's ConfigMap is printed, too, by which it knows how far the
 resources of the packages are.
@@ -144,6 +152,9 @@ func (f *installFlags) check() error {
 	if _, err := metav1.ParseToLabelSelector(f.run.PackageSelector); err != nil {
 		return usageError{fmt.Errorf("--package-selector: %w", err)}
 	}
+	if err := f.checkShards(); err != nil {
+		return err
+	}
 	if f.run.Replicas < 1 {
 		return usageError{errors.New("--replicas: there is at least one")}
 	}
@@ -155,6 +166,20 @@ func (f *installFlags) check() error {
 	}
 	if f.run.Webhooks != install.NoWebhooks && len(f.policies.Operators) > 0 {
 		return usageError{errors.New("--webhooks: an operator that runs elsewhere has no Service")}
+	}
+	return nil
+}
+
+// checkShards errors if the shards contradict other flags.
+func (f *installFlags) checkShards() error {
+	shards := f.options.Shards
+	switch {
+	case shards == 0:
+		return nil
+	case shards < 0 || shards > object.MaxShards:
+		return usageError{fmt.Errorf("--shards: there are 1 to %d", object.MaxShards)}
+	case f.options.LeaderElectionID == "" || f.options.PackageObjects || f.chart != "":
+		return usageError{errors.New("--shards: it needs a Lease, and goes neither with --packages-from-cluster nor with --chart")}
 	}
 	return nil
 }
@@ -174,7 +199,7 @@ func (f *installFlags) manifests(ctx context.Context, s streams, args []string) 
 		return nil, err
 	}
 	f.policies.Operators = []string{fmt.Sprintf("system:serviceaccount:%s:%s", f.options.OperatorNamespace, f.options.ServiceAccount)}
-	f.run.Options, f.run.LeavesCRDs, f.run.ConfigMapFlag, f.run.MetricsTokenSecret = f.options, !f.options.InstallsCRDs, f.configMap, f.metricsToken
+	f.run.Options, f.run.LeavesCRDs, f.run.ConfigMapFlag, f.run.MetricsTokenSecret, f.run.Accounts = f.options, !f.options.InstallsCRDs, f.configMap, f.metricsToken, f.accounts
 	dirs, err := f.folders(args)
 	if err != nil {
 		return nil, err
@@ -247,7 +272,7 @@ func packageFiles(dirs []string) ([]install.Package, error) {
 // installation returns the manifests to install: the CustomResourceDefinitions of the packages, of Patch
 // and perhaps of Package, and the admission policies.
 func (f *installFlags) installation(found []finding) ([]manifest, error) {
-	o, patches := f.policies, patch.CRD()
+	patches := patch.CRD()
 	var own []*apiextensionsv1.CustomResourceDefinition
 	if f.options.PackageObjects {
 		own = packages.CRDs()
@@ -255,7 +280,7 @@ func (f *installFlags) installation(found []finding) ([]manifest, error) {
 	crds := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(found)+1)
 	var kinds []schema.GroupKind
 	for _, one := range found {
-		crds = append(crds, f.run.Convert(one.CRD))
+		crds = append(crds, crd.WithAccount(f.run.Convert(one.CRD), f.accountOf(one.CRD).String()))
 		kinds = append(kinds, one.Kinds...)
 	}
 	out, err := crdManifests(slices.Concat(crds, []*apiextensionsv1.CustomResourceDefinition{patches}, own))
@@ -268,11 +293,12 @@ func (f *installFlags) installation(found []finding) ([]manifest, error) {
 	}
 	var known []policy.Resource
 	for _, c := range crds {
-		add(policy.Status(resourceOf(c), status.EngineFields, status.Conditions, o))
+		add(policy.Status(resourceOf(c), status.EngineFields, status.Conditions, f.writersOf(c)))
 		known = append(known, policy.Resource{GroupKind: schema.GroupKind{Group: c.Spec.Group, Kind: c.Spec.Names.Kind}, Plural: c.Spec.Names.Plural})
 	}
+	o := f.policies
 	for _, kind := range f.patched(known) {
-		add(policy.PatchStatus(resourceOf(patches), statusFields(patches), kind, o))
+		add(policy.PatchStatus(resourceOf(patches), statusFields(patches), kind, f.writersOfPatches(kind, crds)))
 		add(policy.Patches(resourceOf(patches), kind, policy.Resources(known, kinds), o))
 	}
 	if f.options.PackageObjects {
@@ -286,6 +312,37 @@ func (f *installFlags) installation(found []finding) ([]manifest, error) {
 		out = append(out, manifest{object: u.Object})
 	}
 	return out, nil
+}
+
+// accountOf returns as whom the operator acts for the resources of a definition, or none.
+func (f *installFlags) accountOf(c *apiextensionsv1.CustomResourceDefinition) object.Account {
+	return f.accounts[c.Labels[crd.PackageLabel]]
+}
+
+// writersOf returns the policies of the resources of a definition, whose status is written by the account of their package
+// alone if there is one.
+func (f *installFlags) writersOf(c *apiextensionsv1.CustomResourceDefinition) policy.Options {
+	out := f.policies
+	if account := f.accountOf(c); account != (object.Account{}) {
+		out.Operators = []string{account.User()}
+	}
+	return out
+}
+
+// writersOfPatches returns the policies of the Patches for resources of a kind: the operator itself says of those without a
+// resource that they have none.
+func (f *installFlags) writersOfPatches(kind *policy.Resource, crds []*apiextensionsv1.CustomResourceDefinition) policy.Options {
+	out := f.policies
+	out.Operators = slices.Clone(out.Operators)
+	for _, c := range crds {
+		account := f.accountOf(c)
+		if account != (object.Account{}) && (kind == nil || kind.Group == c.Spec.Group && kind.Kind == c.Spec.Names.Kind) {
+			out.Operators = append(out.Operators, account.User())
+		}
+	}
+	slices.Sort(out.Operators)
+	out.Operators = slices.Compact(out.Operators)
+	return out
 }
 
 // patched returns the kinds for whose resources the operator applies Patches. It does not know those of

@@ -11,6 +11,7 @@ import (
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"operetta.dev/engine/crd"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 )
@@ -75,6 +76,7 @@ func (o *operator) checkLastGood(ctx context.Context, last checkedPackage) error
 	if o.manager.Serves(kind) {
 		return fmt.Errorf("another package serves %s", kind)
 	}
+	last.crd = crd.WithAccount(last.crd, o.actAs(last.program).String())
 	return retryOutage(ctx, o.config, o.log, func() error { return o.checkServedVersion(ctx, last) })
 }
 

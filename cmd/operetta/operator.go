@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"operetta.dev/engine/controller"
+	"operetta.dev/engine/crd"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/registry"
 	"operetta.dev/engine/source"
@@ -241,7 +243,8 @@ func (o *operator) serve(ctx context.Context, dir string, next checkedPackage, r
 	if err := o.checkKindFree(next.program, running); err != nil {
 		return err // before its definition would take the place of the one that is served
 	}
-	if err := o.installDefinition(ctx, next.crd); err != nil {
+	account := o.actAs(next.program)
+	if err := o.installDefinition(ctx, crd.WithAccount(next.crd, account.String())); err != nil {
 		return err
 	}
 	for _, w := range next.warnings {
@@ -256,6 +259,13 @@ func (o *operator) serve(ctx context.Context, dir string, next checkedPackage, r
 	o.manager.Mended(dir, next.program.GroupVersionKind().GroupKind().String())
 	o.saveLastGood(dir, next.snapshot)
 	return nil
+}
+
+// actAs says as whom a package of a folder is served.
+func (o *operator) actAs(p *program.Program) object.Account {
+	account := o.flags.accounts[p.Name()]
+	o.manager.ActAs(p.GroupVersionKind().GroupKind(), account)
+	return account
 }
 
 // checkKindFree errors if another package serves the kind of a package.

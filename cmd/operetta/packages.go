@@ -45,7 +45,7 @@ func (f packageFlags) options(selector labels.Selector, registries *registry.Cli
 		}
 	}
 	return controller.PackageOptions{
-		Selector: selector, PullSecretNamespace: namespace,
+		Selector: selector, PullSecretNamespace: namespace, Namespace: namespace,
 		Registries: registries,
 	}
 }

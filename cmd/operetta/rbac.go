@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller"
+	"operetta.dev/engine/crd"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/rbac"
 	"operetta.dev/engine/vet"
@@ -50,6 +51,12 @@ reads elsewhere, according to its reach, adds Roles there, or a ClusterRole if t
 or the kind is cluster-scoped. An administrator installs the CRDs then, and the operator is run
 with --crds leave.
 
+With --shadow, the roles are those of operetta run --shadow: get, list and watch, and nothing else.
+
+With --impersonate PACKAGE=NAMESPACE/NAME, as with operetta run, the roles of the package are for
+that service account, and the operator gets the right to impersonate it, and nobody else. For
+Packages of the cluster, name the account of each, too: the folder of a package gives its roles.
+
 With --diff, print the permissions that change between two versions of a package, or of several:
 + is new, - is no longer needed. The exit code is 3 if there is one.
 
@@ -63,6 +70,7 @@ type rbacFlags struct {
 	configMap string
 	files     []string
 	options   rbac.Options
+	accounts  impersonations
 	// metricsToken is the Secret with the token of metrics, or "".
 	metricsToken string
 }
@@ -78,10 +86,16 @@ func newRBAC(s streams) *cobra.Command {
   # An operator for one namespace, as with operetta run --namespace team-a
   operetta rbac ./cue/webapp -n team-a --service-account team-a/operetta
 
+  # Who only compares: operetta run --shadow
+  operetta rbac --shadow ./cue/webapp --service-account default/reviewer
+
   # For a review: which permissions does this version add?
   operetta rbac --diff old/webapp new/webapp`,
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.options.Shadow && f.options.PackageObjects {
+				return usageError{errors.New("--shadow is about packages in folders: leave --packages-from-cluster out")}
+			}
 			if f.diff {
 				return f.printDiff(cmd.Context(), s, args)
 			}
@@ -100,6 +114,7 @@ func newRBAC(s streams) *cobra.Command {
 	f.addFlags(cmd)
 	addOverlayFlag(cmd)
 	cmd.Flags().StringVarP(&f.options.Namespace, "namespace", "n", "", "the one namespace that the operator serves; by default all")
+	cmd.Flags().BoolVar(&f.options.Shadow, "shadow", false, "the roles of operetta run --shadow, which only reads")
 	cmd.Flags().BoolVar(&f.diff, "diff", false, "print what changes between two folders or patterns of packages")
 	return cmd
 }
@@ -118,6 +133,8 @@ func (f *rbacFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.metricsToken, "metrics-token-secret", "", "name of a Secret in the operator's namespace whose key token has the token of those who may read metrics; by default the API server is asked who may, and an operator of one namespace serves metrics inside its pod alone")
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file with CRDs of kinds that the packages render or read; - is standard input")
 	completeManifests(cmd, "filename")
+	f.accounts.addFlag(cmd)
+	cmd.Flags().IntVar(&f.options.Shards, "shards", 0, "number of processes that share the custom resources, as with operetta run")
 }
 
 // accountFlag is a flag with the namespace and the name of a service account.
@@ -158,6 +175,7 @@ func (f *rbacFlags) complete() error {
 	f.options.SecureMetrics = f.options.Namespace == "" && f.metricsToken == ""
 	key, err := parseConfigKey(f.configMap)
 	f.options.ConfigMapNamespace, f.options.ConfigMap = key.Namespace, key.Name
+	f.options.Impersonates = f.accounts.all()
 	return err
 }
 
@@ -181,7 +199,8 @@ func (f *rbacFlags) rights(ctx context.Context, s streams, args []string) (right
 	for _, found := range r.found {
 		p := rbac.Package{
 			Uses: found.Uses, Plural: found.CRD.Spec.Names.Plural,
-			Kind: schema.GroupKind{Group: found.CRD.Spec.Group, Kind: found.CRD.Spec.Names.Kind},
+			Kind:    schema.GroupKind{Group: found.CRD.Spec.Group, Kind: found.CRD.Spec.Names.Kind},
+			Account: f.accounts[found.CRD.Labels[crd.PackageLabel]],
 		}
 		r.packages, r.crds = append(r.packages, p), append(r.crds, found.CRD.Name)
 		r.plurals[p.Kind] = p.Plural

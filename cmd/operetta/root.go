@@ -34,7 +34,7 @@ Exit codes:
   0  success
   1  the package, the custom resource or the cluster has a fault, or is not ready
   2  the command line is wrong
-  3  operetta plan, operetta replay or operetta rbac --diff has printed a difference`
+  3  operetta plan, operetta replay, operetta rbac --diff or operetta run --until-same has found a difference`
 
 // newRoot returns the command with all its subcommands.
 func newRoot(s streams) *cobra.Command {

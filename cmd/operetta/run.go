@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"
 	"operetta.dev/engine/controller"
 	"operetta.dev/engine/evaluate"
@@ -29,6 +31,8 @@ type runFlags struct {
 	cluster clusterFlags
 	crds    string
 	log     logFlags
+	// output is the format of a dry run and of a shadow.
+	output string
 	// otlp is the URL of a collector of traces.
 	otlp      string
 	configMap string
@@ -40,8 +44,12 @@ type runFlags struct {
 	packages   packageFlags
 	webhooks   webhookFlags
 	record     recordFlags
-	options    controller.Options
-	dryRun     dryRun
+	accounts   impersonations
+	// selector are the labels of the resources to serve.
+	selector string
+	options  controller.Options
+	dryRun   dryRun
+	shadow   shadowFlags
 }
 
 // The values of --crds: whether run applies CustomResourceDefinitions.
@@ -70,6 +78,16 @@ With --packages-from-cluster, the command serves the Packages of the cluster, to
 have the files of a package, or name the ConfigMap that does. Without folders, it serves only
 those. docs/packages.md describes them.
 
+With --shards N, N processes share the custom resources: each serves those of its --shard, which
+follows from the UID of a resource. Shard 0 also installs the CustomResourceDefinitions. The processes
+agree on N by a Lease: one with another N serves nothing until all of the others have ended, so no
+resource is ever served by two of them. docs/install.md describes them.
+
+With --impersonate, the operator acts as a service account for all that concerns the custom
+resources of a package: it reads and watches them, writes their objects and status and tears
+them down with the rights of that account, and with none of its own. Its own user needs only
+the right to impersonate the account. operetta rbac --impersonate prints the roles of both.
+
 Custom resources of packages that do not run here are not reconciled. Deleted ones are still
 cleaned up, using the inventory in their status; pass --package-missing=leave to leave that to
 another process.
@@ -85,7 +103,7 @@ func newRun(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [packages]",
 		Short: "Run the operators of packages on a cluster",
-		Long:  runLong + dryRunLong,
+		Long:  runLong + dryRunLong + shadowLong,
 		Example: `  operetta run ./cue/...
   operetta run ./cue/webapp --kubeconfig dev.kubeconfig --log json
 
@@ -96,8 +114,16 @@ func newRun(s streams) *cobra.Command {
   operetta run --dry-run ./cue/webapp -f config/samples/webapp.yaml --delete
 
   # What would this version of the package change on the cluster? Nothing is written.
-  operetta run --dry-run=server ./cue/webapp`,
-		PreRunE:           func(*cobra.Command, []string) error { return f.check() },
+  operetta run --dry-run=server ./cue/webapp
+
+  # Does the package make the same as the operator that runs now? Nothing is written.
+  operetta run --shadow --until-same --timeout 10m ./cue/webapp`,
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.shadow.check(cmd.Flags()); err != nil {
+				return err
+			}
+			return f.check()
+		},
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			noteOldFlags(s, cmd)
@@ -112,6 +138,9 @@ func newRun(s streams) *cobra.Command {
 			case dryRunServer:
 				return runServerDryRun(cmd.Context(), s, f, dirs)
 			}
+			if f.shadow.on {
+				return runShadow(cmd.Context(), s, f, dirs)
+			}
 			return runOperators(cmd.Context(), s, f, dirs)
 		},
 	}
@@ -122,8 +151,18 @@ func newRun(s streams) *cobra.Command {
 	f.record.addFlags(cmd)
 	f.evaluation.addFlags(cmd)
 	f.dryRun.addFlags(cmd)
+	f.shadow.addFlags(cmd)
+	f.addOutput(cmd)
 	f.log.addFlags(cmd)
 	return cmd
+}
+
+// addOutput adds the format of what is no log.
+func (f *runFlags) addOutput(cmd *cobra.Command) {
+	formats := []string{formatText, formatJSON}
+	f.output = formatText
+	cmd.Flags().VarP(&choice{value: &f.output, values: formats}, "output", "o", "with --dry-run or --shadow: format, where json is an object a line")
+	completeFlag(cmd, "output", formats)
 }
 
 // addClusterFlags adds the flags about the cluster and the operator's place in it.
@@ -133,6 +172,8 @@ func (f *runFlags) addClusterFlags(cmd *cobra.Command) {
 	flags.StringVarP(&f.options.CustomResourceNamespace, "namespace", "n", "", "serve only the custom resources in this namespace")
 	flags.StringVar(&f.configMap, "config-map", "", "namespace/name of a ConfigMap with the configuration, under the key PACKAGE.yaml")
 	flags.Var(&annotationList{value: &f.options.Allow, allowed: reconcile.Administrative}, "allow-annotations", "annotations of custom resources that affect others and are ignored unless listed here; none by default")
+	f.accounts.addFlag(cmd)
+	flags.StringVarP(&f.selector, "selector", "l", "", "labels of the custom resources to serve, such as team=a; all by default")
 	completeFlag(cmd, "allow-annotations", unprefixed(reconcile.Administrative))
 	flags.IntVar(&f.options.Concurrency, "concurrency", 4, "how many custom resources of a package are reconciled concurrently")
 }
@@ -149,6 +190,8 @@ func (f *runFlags) addServingFlags(cmd *cobra.Command) {
 	flags.BoolVar(&f.options.LeaderElection, "leader-elect", false, "elect a leader with a Lease, so that only one of several processes acts")
 	flags.StringVar(&f.options.LeaderElectionNamespace, "leader-elect-namespace", "", "namespace of the Lease; by default the namespace of the pod")
 	flags.StringVar(&f.options.LeaderElectionID, "leader-election-id", controller.DefaultLeaderElectionID, "name of the Lease; operators of different packages in one namespace need one each")
+	flags.IntVar(&f.options.Shard.Count, "shards", 0, "number of processes that share the custom resources, each with a shard of its own; needs --leader-elect")
+	flags.IntVar(&f.options.Shard.Index, "shard", 0, "number of the shard of this process, from 0")
 	choiceFlag(cmd, &f.crds, "crds", "apply CustomResourceDefinitions, or leave them to somebody else", crdsApply, crdsLeave)
 	f.addOldFlags(cmd)
 	choiceFlag(cmd, (*string)(&f.options.PackageMissing), "package-missing", "clean up deleted custom resources whose package does not run here, or leave them", string(controller.TearDownWithoutPackage), string(controller.LeaveWithoutPackage))
@@ -195,7 +238,41 @@ func (f *runFlags) check() error {
 	if f.options.MetricsTokenFile != "" && !f.options.MetricsSecure {
 		return usageError{errors.New("--metrics-token-file: a token must not travel unencrypted; leave --metrics-secure=false out")}
 	}
+	if f.output != formatText && f.dryRun.mode == "" && !f.shadow.on {
+		return usageError{fmt.Errorf("-o %s needs --dry-run or --shadow; the log has the flag --log", f.output)}
+	}
+	if err := errors.Join(f.checkSelector(), f.checkShard()); err != nil {
+		return err
+	}
 	return errors.Join(f.webhooks.check(&f.options), f.record.check(), f.dryRun.check())
+}
+
+// checkSelector reads the selector.
+func (f *runFlags) checkSelector() error {
+	if f.selector == "" {
+		return nil
+	}
+	var err error
+	if f.options.Selector, err = labels.Parse(f.selector); err != nil {
+		return usageError{fmt.Errorf("--selector: %w", err)}
+	}
+	return nil
+}
+
+// checkShard errors if there is no such shard, or several processes would do what only one may.
+func (f *runFlags) checkShard() error {
+	err := f.options.Shard.Check()
+	switch {
+	case f.options.Shard == controller.Shard{}:
+		return nil
+	case err != nil:
+		return usageError{fmt.Errorf("--shard, --shards: %w", err)}
+	case !f.options.LeaderElection:
+		return usageError{errors.New("--shards: it needs --leader-elect, so that no two processes have the same shard")}
+	case f.packages.fromCluster && f.options.Shard.Count > 1:
+		return usageError{errors.New("--shards: Packages of the cluster are served by one process; mount the packages as folders")}
+	}
+	return nil
 }
 
 // folders returns the folders of the packages to run: by default the current one, or none if packages
@@ -212,7 +289,7 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	log := f.log.open(s)
 	ctrllog.SetLogger(log)
 	klog.SetLogger(log)
-	f.options.Log = log
+	f.options.Log, f.options.Accounts = log, f.accounts
 	available := availableMemory()
 	limitHeap(available, f.evaluation.reserved(available, workerLimitsFor(available, int64(f.packageMemory))))
 	var err error

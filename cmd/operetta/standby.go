@@ -50,6 +50,8 @@ func (o *operator) installDefinition(ctx context.Context, crd *apiextensionsv1.C
 	switch {
 	case o.flags.crds != crdsApply:
 		return nil
+	case !o.flags.options.Shard.First():
+		return o.awaitDefinition(ctx, crd)
 	case !o.flags.options.LeaderElection || !o.standby.postpone(crd):
 		return o.install(ctx, crd)
 	}
@@ -76,6 +78,10 @@ func (o *operator) awaitDefinition(ctx context.Context, crd *apiextensionsv1.Cus
 	}
 	tick := time.NewTicker(standbyPoll)
 	defer tick.Stop()
+	leads := o.manager.Elected()
+	if !o.flags.options.Shard.First() {
+		leads = nil // another shard installs it, whether this one leads or not
+	}
 	for {
 		got, err := client.CustomResourceDefinitions().Get(ctx, crd.Name, metav1.GetOptions{})
 		switch {
@@ -87,7 +93,7 @@ func (o *operator) awaitDefinition(ctx context.Context, crd *apiextensionsv1.Cus
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-o.manager.Elected():
+		case <-leads:
 			return o.install(ctx, crd)
 		case <-tick.C:
 		}
@@ -96,7 +102,7 @@ func (o *operator) awaitDefinition(ctx context.Context, crd *apiextensionsv1.Cus
 
 // installPending installs what was postponed, once the process leads.
 func (o *operator) installPending(ctx context.Context) error {
-	if !o.flags.options.LeaderElection {
+	if !o.flags.options.LeaderElection || !o.flags.options.Shard.First() {
 		return nil
 	}
 	select {

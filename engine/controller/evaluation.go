@@ -51,9 +51,9 @@ func (m *Manager) reportTemplateDiffers(ctx context.Context, p *program.Program,
 	u := &unstructured.Unstructured{Object: s.CR}
 	e := reconcile.TemplateDiffers()
 	m.options.Log.Info(e.Message, "kind", u.GroupVersionKind().GroupKind().String(), "resource", u.GetNamespace()+"/"+u.GetName())
-	m.recorder().Record(u, e)
 	c, err := m.controllerOf(p)
 	if err == nil {
+		c.as.recorder.Record(u, e)
 		err = m.enqueueAll(ctx, c, p.GroupVersionKind())
 	}
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"operetta.dev/engine/object"
 )
 
 // A LeaseExpiredError is returned for a write that was not sent because this process may lead no more.
@@ -34,7 +35,7 @@ func StopWritesWithoutLease(config *rest.Config, o Options) {
 	if !o.LeaderElection {
 		return
 	}
-	l := newLeaseExpiry(cmp.Or(o.LeaderElectionID, DefaultLeaderElectionID), time.Now)
+	l := newLeaseExpiry(object.ShardLease(cmp.Or(o.LeaderElectionID, DefaultLeaderElectionID), o.Shard.Index), time.Now)
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return leaseTransport{rt, l} })
 }
 
@@ -78,12 +79,14 @@ func (l *leaseExpiry) check() error {
 
 // isRenewal reports whether a request acquires or renews the Lease.
 func (l *leaseExpiry) isRenewal(req *http.Request) bool {
+	// A creation has the name in its body. An operator makes others only as long as it does not lead, and just when it begins to.
+	return isLease(req) && writes(req) && (req.Method == http.MethodPost || strings.HasSuffix(req.URL.Path, "/"+l.name))
+}
+
+// isLease reports whether a request is about Leases.
+func isLease(req *http.Request) bool {
 	before, _, is := strings.Cut(req.URL.Path, "/leases")
-	if !is || !strings.Contains(before, "/coordination.k8s.io/") || !writes(req) {
-		return false
-	}
-	// A creation has the name in its body. An operator makes no other Lease.
-	return req.Method == http.MethodPost || strings.HasSuffix(req.URL.Path, "/"+l.name)
+	return is && strings.Contains(before, "/coordination.k8s.io/")
 }
 
 // A leaseTransport sends no write of a process whose Lease has expired.
@@ -103,7 +106,7 @@ func (t leaseTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return out, err
 	}
-	if writes(req) {
+	if writes(req) && !isLease(req) { // a write of a Lease has the version that it is about: it cannot come too late
 		if err := t.lease.check(); err != nil {
 			if req.Body != nil {
 				_ = req.Body.Close() // a RoundTripper has to, and nobody reads the error

@@ -54,6 +54,11 @@ func TestNothingIsWrittenWithoutALease(t *testing.T) {
 			refuse: []string{write},
 			reason: "it says nothing about this process",
 		},
+		"the Leases of other shards": {
+			steps:  []step{{0, renew, 200}, {time.Minute, "PUT " + leasesPath + "/operetta.dev-1", 200}, {0, "PUT " + leasesPath + "/operetta.dev-shards", 200}, {0, write, 200}},
+			refuse: []string{write},
+			reason: "who takes them again has led before, and their versions refuse what comes too late",
+		},
 		"what is no write": {
 			steps: []step{
 				{0, renew, 200},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,6 +22,7 @@ import (
 	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/evaluate"
 	"operetta.dev/engine/history"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/worker"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -57,6 +59,8 @@ type Options struct {
 	LeaderElectionNamespace string
 	// LeaderElectionID is the name of the Lease; "" is DefaultLeaderElectionID.
 	LeaderElectionID string
+	// Shard is the part of the resources that the process serves, which takes LeaderElection; the zero value is all.
+	Shard Shard
 	// Concurrency is how many resources of one package are reconciled at once.
 	Concurrency int
 	// Workers evaluate packages; nil evaluates them in this process, where nothing can interrupt an
@@ -69,6 +73,8 @@ type Options struct {
 	Allow []string
 	// CustomResourceNamespace restricts the manager to one namespace; "" is all.
 	CustomResourceNamespace string
+	// Selector restricts the manager to the custom resources with some labels; nil is all.
+	Selector labels.Selector
 	// WebhookAddress is the address of admission webhooks, by TLS; "" serves none.
 	// WebhookCertDir has their certificate, tls.crt and tls.key, which may change. "" makes one, as
 	// WebhookCertificates says.
@@ -80,6 +86,9 @@ type Options struct {
 	ReconcileLimit time.Duration
 	// Templates says whether packages are evaluated by templates.
 	Templates evaluate.Templates
+	// Accounts are the ServiceAccounts of packages by their names: as whom requests for their resources are sent. Serve
+	// knows that of a package by ActAs; this is for those that are not loaded.
+	Accounts map[string]object.Account
 	// PackageMissing says what happens to deleted resources whose package is missing; "" tears them down.
 	PackageMissing PackageMissingPolicy
 }
@@ -91,10 +100,11 @@ const DefaultLeaderElectionID = "operetta.dev"
 // Manager runs one controller for each package. Its methods are safe for concurrent
 // use, before Start and while it runs.
 type Manager struct {
-	manager        manager.Manager
-	options        Options
-	caches         *watch.Caches
-	patches        *watch.Patches
+	manager manager.Manager
+	options Options
+	// own is the process itself, for its own requests and for packages without a ServiceAccount.
+	own            *identity
+	identities     *identities
 	subsystems     *subsystems
 	packageMissing *packageMissingTeardown
 	running        *runningReconciles
@@ -109,35 +119,52 @@ type Manager struct {
 	prepared *evaluate.Evaluator
 	// pins are the versions that resources of a kind may be pinned to.
 	pins map[schema.GroupKind]*pinnedVersions
+	// packageChanged has a Package reconciled again; nil without Packages.
+	packageChanged func(name string)
+	// accounts are as whom requests for resources of a kind are sent.
+	accounts map[schema.GroupKind]object.Account
 }
 
 // New returns a manager that serves no package yet. It errors if it cannot reach the cluster, or listen on
 // an address.
 func New(config *rest.Config, options Options) (*Manager, error) {
 	refused := newRefusedRequests()
-	mgr, err := manager.New(refused.wrap(noteAnswers(cluster.WithAnswers(config))), managerOptions(options))
+	config = cluster.WithAnswers(config)
+	if err := options.Shard.Check(); err != nil {
+		return nil, err
+	}
+	settings := managerOptions(options)
+	if options.LeaderElection {
+		var err error
+		if settings.LeaderElectionResourceLockInterface, err = newElection(noteAnswers(config), options); err != nil {
+			return nil, err
+		}
+	}
+	mgr, err := manager.New(refused.wrap(noteAnswers(config), object.Account{}), settings)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	m := &Manager{manager: mgr, options: options, running: newRunningReconciles(options.ReconcileLimit), refused: refused, history: history.New(history.DefaultLimits, time.Now, watch.History()), controllers: map[schema.GroupKind]*packageController{}, pins: map[schema.GroupKind]*pinnedVersions{}}
+	m := &Manager{
+		manager: mgr, options: options, running: newRunningReconciles(options.ReconcileLimit), refused: refused, history: history.New(history.DefaultLimits, time.Now, watch.History()),
+		controllers: map[schema.GroupKind]*packageController{}, pins: map[schema.GroupKind]*pinnedVersions{}, accounts: map[schema.GroupKind]object.Account{},
+	}
+	m.identities = &identities{manager: m, shared: watch.NewShared(mgr.GetConfig()), config: config, by: map[object.Account]*usedIdentity{}}
+	m.own = &identity{Connection: mgr, resources: watch.Cache{Cache: mgr.GetCache(), Client: mgr.GetClient()}, recorder: recorder{mgr.GetEventRecorder(eventsReporter)}}
 	if err := addProbes(mgr, options, m.running); err != nil {
 		return nil, err
 	}
 	if err := m.serveMetrics(); err != nil {
 		return nil, err
 	}
-	if m.caches, err = watch.NewCaches(mgr, options.CustomResourceNamespace, options.Log); err != nil {
+	if err := m.own.complete(m, m.identities.shared); err != nil {
 		return nil, err
 	}
 	if err := m.serveWebhooks(); err != nil {
 		return nil, err
 	}
-	if m.patches, err = watch.NewPatches(mgr, m.caches.Direct, options.CustomResourceNamespace, options.Log); err != nil {
-		return nil, err
-	}
-	m.subsystems = newSubsystems(m.caches.Direct, options.Log, m.Serves)
+	m.subsystems = newSubsystems(m.own.caches.Direct, options.Log, m.Serves)
 	m.packageMissing = newPackageMissingTeardown(m)
-	refused.allowed = ask(m.caches.Direct)
+	refused.allowed, refused.signal = m.ask, m.accountRefused
 	if options.Capsules != nil {
 		if err := mgr.Add(options.Capsules); err != nil {
 			return nil, err
@@ -176,12 +203,10 @@ func managerOptions(o Options) manager.Options {
 		Metrics:                       metricsserver.Options{BindAddress: off}, // see serveMetrics
 		HealthProbeBindAddress:        cmp.Or(o.HealthAddress, off),
 		LeaderElection:                o.LeaderElection,
-		LeaderElectionID:              cmp.Or(o.LeaderElectionID, DefaultLeaderElectionID),
-		LeaderElectionNamespace:       o.LeaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
-		RetryPeriod:                   new(leaseRetry),
-		RenewDeadline:                 new(renewDeadline),
 		LeaseDuration:                 new(leaseDuration),
+		RenewDeadline:                 new(renewDeadline),
+		RetryPeriod:                   new(leaseRetry),
 		MapperProvider:                cluster.NewRESTMapper,
 		NewClient:                     cluster.ConsistentClient,
 		GracefulShutdownTimeout:       new(shutdownTimeout),
@@ -190,6 +215,7 @@ func managerOptions(o Options) manager.Options {
 	if o.CustomResourceNamespace != "" {
 		out.Cache.DefaultNamespaces = map[string]cache.Config{o.CustomResourceNamespace: {}}
 	}
+	out.Cache.DefaultLabelSelector = o.Selector // it has nothing but custom resources
 	out.Cache.SyncPeriod = new(watch.Resync)
 	out.Cache.NewInformer = watch.NewPatientInformer(o.Log, nil)
 	out.Cache.DefaultTransform = watch.TransformResource(o.Log)
@@ -201,8 +227,10 @@ const off = "0"
 
 // Start runs the controllers until the context ends or one of them fails.
 func (m *Manager) Start(ctx context.Context) error {
-	if err := m.watchOrphanPatches(); err != nil {
-		return err
+	if m.options.Shard.First() {
+		if err := m.watchOrphanPatches(); err != nil {
+			return err
+		}
 	}
 	return m.manager.Start(ctx)
 }

@@ -36,7 +36,7 @@ func (m *Manager) watchOrphanPatches() error {
 	}
 	// Whoever may write a Patch has it judged by each write, so events are limited.
 	limited := newEventRateLimits(m.options.Log).limited(&handler.EnqueueRequestForObject{})
-	if u.patches, err = m.patches.Reader(c, limited, predicate.Or[client.Object](patchSpecChanged, resyncOnly)); err != nil {
+	if u.patches, err = m.own.patches.Reader(c, limited, predicate.Or[client.Object](patchSpecChanged, resyncOnly)); err != nil {
 		return err
 	}
 	return m.manager.Add(c)

@@ -44,9 +44,16 @@ type packageController struct {
 	pins       atomic.Pointer[pinnedVersions]
 	reconciler *reconcile.Reconciler
 	objects    *watch.Cluster
+	// as is who sends the requests for its resources, and leave ends the use of that.
+	as    *identity
+	leave func()
 	// patches is what reads Patches for the reconciler.
 	patches  cluster.Cluster
 	capsules *capsule.Recorder
+	// departed are the resources that may have left the selector, or nil without one.
+	departed *departedResources
+	// account is the check of its account, or nil.
+	account *accountCheck
 	// fault is what is wrong with the present files of the package while an earlier version of it is
 	// loaded, or "".
 	fault atomic.Value
@@ -72,6 +79,9 @@ func (c *packageController) packageFault() string {
 // reconcile reconciles a resource once. A write may unblock another component: the watch event of the
 // written object reconciles the resource again.
 func (c *packageController) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	if err := c.departed.report(ctx, key); err != nil {
+		return 0, err
+	}
 	ctx = withWaiter(ctx, waiter{waiterKey{c.name, ctrl.Request{NamespacedName: key}}, func() {
 		c.history.Note(key, history.Event{Trigger: history.Trigger{Cause: history.Permitted}})
 		c.enqueuer.enqueueBehind(key)
@@ -123,7 +133,15 @@ func (m *Manager) ServeOutdated(p *program.Program, fault string, canary *packag
 	c.use(m.takePrepared(p), fault)
 	c.canary.Store(m.canaryVersion(c, canary))
 	c.pins.Store(m.pinsOf(kind))
+	m.mu.RLock()
+	account := m.accounts[kind]
+	m.mu.RUnlock()
+	var err error
+	if c.as, c.leave, err = m.as(account); err != nil {
+		return fmt.Errorf("package %s: %w", p.Name(), err)
+	}
 	if err := m.claim(kind, c, p); err != nil {
+		c.leave()
 		return err
 	}
 	m.packageMissing.release(kind)
@@ -141,21 +159,22 @@ func controllerName(kind schema.GroupKind) string { return strings.ToLower(kind.
 // add creates the controller of a package and adds it to the manager.
 func (m *Manager) add(c *packageController, p *program.Program) error {
 	gvk := p.GroupVersionKind()
-	others := newDuplicateOperator(m.reportDuplicateOperator)
+	others := newDuplicateOperator(m.reportDuplicateOperator(c.as))
 	// The name has the group, because another package may have a kind of the same name.
 	name := controllerName(gvk.GroupKind())
 	measured.Controller(name).Parked(c.fair.waiting)
-	uid := watch.CachedUID(m.manager.GetCache(), gvk)
+	uid := watch.CachedUID(c.as.resources, gvk)
 	c.fair.uid = uid
-	ctrlr, err := m.newController(name, gvk.Kind, p.Name(), c.reconcile, c.fair)
+	ours := m.options.Shard.only(uid, c.reconcile, func(key types.NamespacedName) { c.reconciler.Forget(key) })
+	ctrlr, err := m.newController(name, gvk.Kind, p.Name(), ours, c.fair)
 	if err != nil {
 		return err
 	}
-	inputs := watch.NewInputs(m.manager, c.enqueueReaders)
+	inputs := watch.NewInputs(c.as, c.enqueueReaders)
 	if err := m.addPart(c, inputs); err != nil {
 		return err
 	}
-	c.objects = m.caches.Cluster(watch.OwnerKind{
+	c.objects = c.as.caches.Cluster(watch.OwnerKind{
 		GroupKind: gvk.GroupKind(), Limit: func(h handler.EventHandler) handler.EventHandler {
 			return noting(c.history, history.Object, c.limits.limited(batched(h)))
 		},
@@ -164,19 +183,19 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	}, ctrlr, inputs)
 	targets := patchTargets{kind: gvk, scope: c.objects.Scope}
 	enqueueTargets := urgently(c.limits.limited(handler.EnqueueRequestsFromMapFunc(c.fair.forgettingSpeed(targets.requests))))
-	c.patches, err = m.patches.Reader(ctrlr, noting(c.history, history.Patch, enqueueTargets), patchSpecChanged)
+	c.patches, err = c.as.patches.Reader(ctrlr, noting(c.history, history.Patch, enqueueTargets), patchSpecChanged)
 	if err != nil {
 		return err
 	}
 	c.reconciler = &reconcile.Reconciler{
 		Kind:           gvk,
-		Resources:      c.capsules.Cluster(observedStatus{m.caches.Resources(m.manager.GetClient()), others}),
+		Resources:      c.capsules.Cluster(observedStatus{c.as.caches.Resources(c.as.resources.Client), others}),
 		Cluster:        c.capsules.Cluster(c.objects),
 		Patches:        c.capsules.Cluster(c.patches),
-		Recorder:       m.recorder(),
+		Recorder:       c.as.recorder,
 		WatchInputs:    inputs.Refer,
 		Subsystem:      m.subsystems.has,
-		FinishedObject: m.caches.Finished,
+		FinishedObject: c.as.caches.Finished,
 		PackageFault:   c.packageFault,
 		ConfigMap:      m.options.ConfigMap,
 		Allow:          m.options.Allow,
@@ -184,24 +203,37 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 		Observer:       measured.Controller(name),
 		Now:            time.Now,
 	}
-	enqueueResource := noting(c.history, history.Resource, urgently(&handler.EnqueueRequestForObject{}))
-	err = ctrlr.Watch(source.Kind[client.Object](m.manager.GetCache(), watch.NewObject(gvk), enqueueResource,
-		others.predicate(), specOrMetadataChanged, c.fair.noteChanges()))
-	if err != nil {
+	if err := m.watchResources(c, ctrlr, others); err != nil {
 		return err
 	}
 	if err := ctrlr.Watch(&c.enqueuer); err != nil {
+		return err
+	}
+	if err := m.addAccountCheck(c, p); err != nil {
 		return err
 	}
 	c.added.Store(true)
 	return m.addPart(c, ctrlr)
 }
 
-// reportDuplicateOperator reports that another process reconciles the kind of a resource as well.
-func (m *Manager) reportDuplicateOperator(u *unstructured.Unstructured) {
-	e := reconcile.ServedTwice()
-	m.options.Log.Info(e.Message, "kind", u.GroupVersionKind().GroupKind().String(), "resource", client.ObjectKeyFromObject(u).String())
-	m.recorder().Record(u, e)
+// watchResources makes a controller reconcile its resources when they change.
+func (m *Manager) watchResources(c *packageController, ctrlr controller.Controller, others *duplicateOperator) error {
+	kind := c.reconciler.Kind
+	if m.options.Selector != nil {
+		c.departed = newDepartedResources(m.options.Selector, kind, c.as.caches.Direct, m.options.Log, c.as.recorder)
+	}
+	enqueueResource := noting(c.history, history.Resource, urgently(&handler.EnqueueRequestForObject{}))
+	return ctrlr.Watch(source.Kind[client.Object](c.as.resources.Cache, watch.NewObject(kind), enqueueResource,
+		m.options.Shard.predicate(), c.departed.predicate(), others.predicate(), specOrMetadataChanged, c.fair.noteChanges()))
+}
+
+// reportDuplicateOperator returns a function that reports that another process reconciles the kind of a resource as well.
+func (m *Manager) reportDuplicateOperator(by *identity) func(*unstructured.Unstructured) {
+	return func(u *unstructured.Unstructured) {
+		e := reconcile.ServedTwice()
+		m.options.Log.Info(e.Message, "kind", u.GroupVersionKind().GroupKind().String(), "resource", client.ObjectKeyFromObject(u).String())
+		by.recorder.Record(u, e)
+	}
 }
 
 // workers is the number of workers of each controller.
@@ -282,7 +314,7 @@ func (m *Manager) controllerOf(p *program.Program) (*packageController, error) {
 func (m *Manager) enqueueAll(ctx context.Context, c *packageController, kind schema.GroupVersionKind) error {
 	select {
 	case <-m.manager.Elected():
-		keys, err := keysOf(ctx, m.manager.GetClient(), kind)
+		keys, err := keysOf(ctx, c.as.resources.Client, kind)
 		c.enqueueForPackage(keys...)
 		return err
 	default:
@@ -301,12 +333,17 @@ func (c *packageController) enqueueForPackage(keys ...types.NamespacedName) {
 // VersionsServed returns the digests of the packages that the resources of a kind were last
 // reconciled with. It asks the API server, and errors when the kind cannot be listed.
 func (m *Manager) VersionsServed(ctx context.Context, kind schema.GroupVersionKind) (map[string]bool, error) {
+	by, done, err := m.as(m.accountOf(kind.GroupKind()))
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	out := map[string]bool{}
 	list := newList(kind)
 	for {
 		next := list.GetContinue()
 		list = newList(kind)
-		err := m.caches.Direct.List(ctx, list, client.InNamespace(m.options.CustomResourceNamespace), client.Limit(page), client.Continue(next))
+		err := by.caches.Direct.List(ctx, list, m.options.selection(), client.InNamespace(m.options.CustomResourceNamespace), client.Limit(page), client.Continue(next))
 		if err != nil {
 			return nil, fmt.Errorf("listing %s: %w", kind.GroupKind(), err)
 		}

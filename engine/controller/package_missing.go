@@ -17,6 +17,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/crd"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -173,7 +174,7 @@ func (s *packageMissingTeardown) find(ctx context.Context) ([]packageMissingKind
 func (s *packageMissingTeardown) kinds(ctx context.Context) ([]packageMissingKind, error) {
 	definitions := &metav1.PartialObjectMetadataList{}
 	definitions.SetGroupVersionKind(definitionKind.GroupVersion().WithKind(definitionKind.Kind + "List"))
-	err := s.manager.caches.Direct.List(ctx, definitions, client.HasLabels{crd.PackageLabel})
+	err := s.manager.own.caches.Direct.List(ctx, definitions, client.HasLabels{crd.PackageLabel})
 	if apierrors.IsForbidden(err) {
 		s.log.Info("resources without their package are not looked for: the operator may not list CustomResourceDefinitions")
 		return nil, nil
@@ -196,6 +197,8 @@ type packageMissingKind struct {
 	// reach is where the objects of its resources may be, according to the definition; nil is
 	// unknown, as definitions of early versions do not say it.
 	reach *program.Reach
+	// lastAccount is as whom it was served last, according to the definition.
+	lastAccount object.Account
 }
 
 // kindsDefined returns the kinds of definitions in the versions that the cluster
@@ -214,7 +217,7 @@ func kindsDefined(definitions []metav1.PartialObjectMetadata, served []*metav1.A
 		for _, r := range list.APIResources {
 			d, ours := defined[r.Name+"."+gv.Group]
 			if ours && !strings.Contains(r.Name, "/") {
-				out = append(out, packageMissingKind{GroupVersionKind: gv.WithKind(r.Kind), pkg: d.Labels[crd.PackageLabel], namespaced: r.Namespaced, reach: reachOf(d)})
+				out = append(out, packageMissingKind{GroupVersionKind: gv.WithKind(r.Kind), pkg: d.Labels[crd.PackageLabel], namespaced: r.Namespaced, reach: reachOf(d), lastAccount: accountIn(d)})
 			}
 		}
 	}
@@ -229,6 +232,15 @@ func reachOf(definition metav1.PartialObjectMetadata) *program.Reach {
 		return nil
 	}
 	return &reach
+}
+
+// accountIn returns the account that a definition names, or none.
+func accountIn(definition metav1.PartialObjectMetadata) object.Account {
+	account, err := object.ParseAccount(definition.Annotations[crd.AccountAnnotation])
+	if err != nil {
+		return object.Account{}
+	}
+	return account
 }
 
 // noteWithdrawn watches a kind whose package is not served any more, if a resource has objects.
@@ -252,14 +264,19 @@ func (s *packageMissingTeardown) noteWithdrawn(k packageMissingKind) {
 // page is how many resources one request lists.
 const page = 500
 
-// hasWaiting reports whether a kind has a resource with the engine's finalizer.
+// hasWaiting reports whether a kind has a resource with the engine's finalizer, also one that is not selected: it may be later.
 func (s *packageMissingTeardown) hasWaiting(ctx context.Context, k packageMissingKind) (bool, error) {
+	by, done, err := s.manager.as(s.manager.accountWithout(k))
+	if err != nil {
+		return false, err
+	}
+	defer done()
 	list := &metav1.PartialObjectMetadataList{}
 	for {
 		next := list.Continue
 		list = &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind + "List"))
-		err := s.manager.caches.Direct.List(ctx, list, client.InNamespace(s.manager.options.CustomResourceNamespace), client.Limit(page), client.Continue(next))
+		err := by.caches.Direct.List(ctx, list, client.InNamespace(s.manager.options.CustomResourceNamespace), client.Limit(page), client.Continue(next))
 		if err != nil {
 			return false, err
 		}
@@ -284,6 +301,7 @@ func (s *packageMissingTeardown) start(ctx context.Context, k packageMissingKind
 	}
 	w, err := s.newTeardownWatcher(k)
 	if err != nil {
+		w.end()
 		s.log.Error(err, "resources without their package cannot be watched", "package", k.pkg, "kind", k.GroupKind().String())
 		return false
 	}
@@ -301,6 +319,7 @@ func (s *packageMissingTeardown) startBroken(ctx context.Context, k packageMissi
 	}
 	w, err := s.newBrokenWatcher(k)
 	if err != nil {
+		w.end()
 		s.log.Error(err, "resources of a broken package cannot be watched", "package", k.pkg, "kind", k.GroupKind().String())
 		return
 	}
@@ -340,6 +359,7 @@ type watcher struct {
 	kind       packageMissingKind
 	resources  watch.Cache
 	objects    *watch.Cluster
+	leave      func()
 	life       *reconcile.Reconciler
 	controller controller.Controller
 	// name is that of the controller.
@@ -351,23 +371,27 @@ type watcher struct {
 // newWatcher returns a watcher that reconciles the resources of a kind. It watches nothing yet.
 func (s *packageMissingTeardown) newWatcher(k packageMissingKind, name string, reconcileOf func(*reconcile.Reconciler) reconcileFunc) (*watcher, error) {
 	m := s.manager
-	w := &watcher{teardown: s, kind: k}
-	var err error
-	w.resources, err = watch.NewCache(m.manager, m.options.CustomResourceNamespace, cache.Options{DefaultTransform: watch.TransformResource(m.options.Log)})
+	by, done, err := m.as(m.accountWithout(k))
 	if err != nil {
 		return nil, err
 	}
+	w := &watcher{teardown: s, kind: k, leave: done}
+	w.resources, err = watch.NewCache(by, m.options.CustomResourceNamespace, cache.Options{DefaultLabelSelector: m.options.Selector, DefaultTransform: watch.TransformResource(m.options.Log)})
+	if err != nil {
+		return w, err
+	}
 	w.life = &reconcile.Reconciler{
-		Kind: k.GroupVersionKind, Resources: m.caches.Resources(w.resources.Client), Recorder: m.recorder(), Now: time.Now,
+		Kind: k.GroupVersionKind, Resources: by.caches.Resources(w.resources.Client), Recorder: by.recorder, Now: time.Now,
 		ReachWithoutPackage: k.reach,
 		Allow:               m.options.Allow,
 	}
 	w.name = name + "." + strings.ToLower(k.GroupKind().String())
-	w.controller, err = m.newController(w.name, k.Kind, k.pkg, w.reconciles(reconcileOf(w.life)), nil)
+	ours := m.options.Shard.only(watch.CachedUID(w.resources, k.GroupVersionKind), w.reconciles(reconcileOf(w.life)), w.life.Forget)
+	w.controller, err = m.newController(w.name, k.Kind, k.pkg, ours, nil)
 	if err != nil {
-		return nil, err
+		return w, err
 	}
-	w.objects = m.caches.Cluster(watch.OwnerKind{GroupKind: k.GroupKind(), Limit: newEventRateLimits(m.options.Log).limited}, w.controller, nil)
+	w.objects = by.caches.Cluster(watch.OwnerKind{GroupKind: k.GroupKind(), Limit: newEventRateLimits(m.options.Log).limited}, w.controller, nil)
 	w.life.Cluster = w.objects
 	return w, nil
 }
@@ -375,11 +399,19 @@ func (s *packageMissingTeardown) newWatcher(k packageMissingKind, name string, r
 // watch makes the controller reconcile the resource of each event that the predicates let through.
 func (w *watcher) watch(predicates ...predicate.TypedPredicate[client.Object]) error {
 	enqueue := &handler.TypedEnqueueRequestForObject[client.Object]{}
-	return w.controller.Watch(source.Kind[client.Object](w.resources.Cache, watch.NewObject(w.kind.GroupVersionKind), enqueue, predicates...))
+	return w.controller.Watch(source.Kind[client.Object](w.resources.Cache, watch.NewObject(w.kind.GroupVersionKind), enqueue, append([]predicate.TypedPredicate[client.Object]{w.teardown.manager.options.Shard.predicate()}, predicates...)...))
+}
+
+// end ends what a watcher uses that does not run.
+func (w *watcher) end() {
+	if w != nil {
+		w.leave()
+	}
 }
 
 // run watches until the context ends.
 func (w *watcher) run(ctx context.Context) {
+	defer w.leave()
 	var reading sync.WaitGroup
 	reading.Go(func() { _ = w.resources.Start(ctx) }) // it ends with its context
 	if err := w.controller.Start(ctx); err != nil && ctx.Err() == nil {
@@ -393,7 +425,7 @@ func (w *watcher) run(ctx context.Context) {
 func (s *packageMissingTeardown) newTeardownWatcher(k packageMissingKind) (*watcher, error) {
 	w, err := s.newWatcher(k, "teardown", func(l *reconcile.Reconciler) reconcileFunc { return l.ReconcilePackageMissing })
 	if err != nil {
-		return nil, err
+		return w, err
 	}
 	torndown := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetDeletionTimestamp() != nil && hasFinalizer(o) })
 	return w, w.watch(specOrMetadataChanged, torndown)
@@ -408,10 +440,10 @@ func (s *packageMissingTeardown) newBrokenWatcher(k packageMissingKind) (*watche
 		return s.reconcileBroken(l, newBrokenReporter(l, func() string { return s.faultOf(k.pkg) }, elsewhere))
 	})
 	if err != nil {
-		return nil, err
+		return w, err
 	}
 	if err := w.controller.Watch(&w.again); err != nil {
-		return nil, err
+		return w, err
 	}
 	return w, w.watch(predicate.Or[client.Object](specOrMetadataChanged, questionAnswered))
 }

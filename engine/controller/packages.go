@@ -41,6 +41,8 @@ type PackageOptions struct {
 	// PullSecretNamespace is the namespace of the Secrets with credentials for sources, which should be that of
 	// the operator; "" has none read.
 	PullSecretNamespace string
+	// Namespace is that of the operator, the default of the ServiceAccounts that Packages name; "" is unknown.
+	Namespace string
 }
 
 // ServePackages makes the manager serve the Packages of the cluster. It returns their reconciler.
@@ -61,11 +63,14 @@ func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*package
 	}
 	inputs, overlays := watch.NewInputs(m.manager, enqueueAll), watch.NewInputs(m.manager, enqueueAll)
 	r := &packages.Reconciler{
-		Cluster: m.caches.Resources(of.Client), Revisions: &cluster.Live{Client: m.caches.Direct, Direct: m.caches.Direct},
-		ConfigMaps: sourceConfigMaps{inputs}, Overlays: clusterOverlays{overlays, m.caches.Direct.RESTMapper(), func(key types.NamespacedName) { again.enqueueAfter(key, overlaysAgain) }}, Registries: o.Registries, Secrets: pullSecrets{m.caches.Direct, o.PullSecretNamespace},
-		Examiner: e, Server: m, Versions: m, Planner: planner{m}, Recorder: m.recorder(), Observer: measured, Selector: selector,
+		Cluster: m.own.caches.Resources(of.Client), Revisions: &cluster.Live{Client: m.own.caches.Direct, Direct: m.own.caches.Direct},
+		ConfigMaps: sourceConfigMaps{inputs}, Overlays: clusterOverlays{overlays, m.manager.GetRESTMapper(), func(key types.NamespacedName) { again.enqueueAfter(key, overlaysAgain) }}, Registries: o.Registries, Secrets: pullSecrets{m.own.caches.Direct, o.PullSecretNamespace},
+		Examiner: e, Server: m, Versions: m, Accounts: m, Namespace: o.Namespace, Planner: planner{m}, Recorder: m.own.recorder, Observer: measured, Selector: selector,
 		Enqueue: enqueue, Log: m.options.Log, Now: time.Now,
 	}
+	m.mu.Lock()
+	m.packageChanged = enqueue
+	m.mu.Unlock()
 	r.Await()
 	ctrlr, err := m.newController("package."+packages.Kind.Group, packages.Kind.Kind, "", r.Reconcile, nil)
 	if err != nil {
@@ -170,27 +175,35 @@ func (p pullSecrets) PullSecret(ctx context.Context, name string) ([]byte, error
 
 // Resources returns the custom resources of a kind that is served, from the cache.
 func (m *Manager) Resources(ctx context.Context, kind schema.GroupVersionKind) ([]packages.Resource, error) {
-	if !m.Serves(kind.GroupKind()) {
+	m.mu.RLock()
+	c := m.controllers[kind.GroupKind()]
+	m.mu.RUnlock()
+	if c == nil || c.as == nil {
 		return nil, fmt.Errorf("%s is not served", kind.GroupKind())
 	}
 	ctx, cancel := context.WithTimeout(ctx, watch.SyncTimeout)
 	defer cancel()
-	return resources(ctx, m.manager.GetClient(), kind, m.options.CustomResourceNamespace, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	return resources(ctx, c.as.resources.Client, kind, m.options.CustomResourceNamespace, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 }
 
 // Remaining returns at most limit of the custom resources of a kind that the API server has, in all namespaces
 // that the operator may list.
 func (m *Manager) Remaining(ctx context.Context, kind schema.GroupVersionKind, limit int) ([]packages.Resource, error) {
-	mapping, err := m.caches.Direct.RESTMapper().RESTMapping(kind.GroupKind())
+	mapping, err := m.manager.GetRESTMapper().RESTMapping(kind.GroupKind())
 	if meta.IsNoMatchError(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	out, err := resources(ctx, m.caches.Direct, mapping.GroupVersionKind, "", client.Limit(limit))
+	by, done, err := m.as(m.accountOf(kind.GroupKind()))
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	out, err := resources(ctx, by.caches.Direct, mapping.GroupVersionKind, "", client.Limit(limit))
 	if apierrors.IsForbidden(err) && m.options.CustomResourceNamespace != "" {
-		out, err = resources(ctx, m.caches.Direct, mapping.GroupVersionKind, m.options.CustomResourceNamespace, client.Limit(limit))
+		out, err = resources(ctx, by.caches.Direct, mapping.GroupVersionKind, m.options.CustomResourceNamespace, client.Limit(limit))
 	}
 	if apierrors.IsNotFound(err) {
 		return nil, nil

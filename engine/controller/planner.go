@@ -31,9 +31,14 @@ func (p planner) Plan(ctx context.Context, served *packages.Candidate, next pack
 	if next.Program.Meta().ClusterScoped {
 		namespace = ""
 	}
-	direct := &cluster.Live{Client: m.caches.Direct, Direct: m.caches.Direct, Kinds: cluster.Kinds(m.manager.GetConfig())}
+	by, done, err := m.as(m.accountOf(next.Program.GroupVersionKind().GroupKind()))
+	if err != nil {
+		return packages.Impact{}, err
+	}
+	defer done()
+	direct := &cluster.Live{Client: by.caches.Direct, Direct: by.caches.Direct, Kinds: cluster.Kinds(m.manager.GetConfig())}
 	o := plan.Options{
-		Cluster: plan.NewLive(direct, namespace), Namespace: namespace, ConfigMap: m.options.ConfigMap, Now: time.Now(), Progress: progress, Complete: true,
+		Cluster: selectedResources{plan.NewLive(direct, namespace), m.options.Selector}, Namespace: namespace, ConfigMap: m.options.ConfigMap, Now: time.Now(), Progress: progress, Complete: true,
 		New: plannedVersion(ctx, m.prepare(next.Program), next),
 	}
 	if served != nil {

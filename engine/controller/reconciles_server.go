@@ -16,6 +16,7 @@ import (
 	"operetta.dev/engine/history"
 	"operetta.dev/engine/ownership"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -26,7 +27,7 @@ type reconcilesHandler struct {
 }
 
 func newReconcilesHandler(m *Manager) (http.Handler, error) {
-	a, err := newAccess(m.manager.GetConfig(), func() client.Client { return m.caches.Direct })
+	a, err := newAccess(m.manager.GetConfig(), func() client.Client { return m.own.caches.Direct })
 	if err != nil {
 		return nil, err
 	}
@@ -90,23 +91,26 @@ func (m *Manager) reconciles(kind schema.GroupKind, key types.NamespacedName) (h
 	if c == nil {
 		return history.Report{}, &denial{http.StatusNotFound, "this operator does not serve " + kind.String()}
 	}
-	u := m.cachedResource(c.program.Load().GroupVersionKind(), key)
+	u := cachedResource(c.as.resources, c.program.Load().GroupVersionKind(), key)
 	if u == nil {
 		return history.Report{}, &denial{http.StatusNotFound, "this operator has not seen the resource"}
+	}
+	if !m.options.Shard.Owns(u.GetUID()) {
+		return history.Report{}, &denial{http.StatusNotFound, "another shard of this operator serves the resource"}
 	}
 	out, known := c.history.Report(key, u.GetUID())
 	if !known {
 		out.Since = time.Now()
 	}
-	c.addWatches(&out, m.patches, u)
+	c.addWatches(&out, c.as.patches, u)
 	return out, nil
 }
 
 // cachedResource returns a resource as the cache has it, or nil.
-func (m *Manager) cachedResource(kind schema.GroupVersionKind, key types.NamespacedName) *unstructured.Unstructured {
-	uid := watch.CachedUID(m.manager.GetCache(), kind)(key)
+func cachedResource(from cache.Cache, kind schema.GroupVersionKind, key types.NamespacedName) *unstructured.Unstructured {
+	uid := watch.CachedUID(from, kind)(key)
 	u := watch.NewObject(kind)
-	if uid == "" || m.manager.GetCache().Get(context.Background(), key, u, client.UnsafeDisableDeepCopy) != nil {
+	if uid == "" || from.Get(context.Background(), key, u, client.UnsafeDisableDeepCopy) != nil {
 		return nil
 	}
 	return u

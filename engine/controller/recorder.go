@@ -13,10 +13,8 @@ type recorder struct{ events events.EventRecorder }
 
 var _ reconcile.Recorder = recorder{}
 
-// recorder returns the recorder of a manager's events.
-func (m *Manager) recorder() reconcile.Recorder {
-	return recorder{m.manager.GetEventRecorder("operetta")}
-}
+// eventsReporter is who records events.
+const eventsReporter = "operetta"
 
 // Record implements reconcile.Recorder.
 func (r recorder) Record(resource *unstructured.Unstructured, e rollout.Event) {

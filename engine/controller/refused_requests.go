@@ -13,8 +13,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // refusedRequests are the permissions that a reconcile lacked. A resource that lacks one is retried with
@@ -28,6 +28,8 @@ type refusedRequests struct {
 	// allowed asks the API server whether the operator has a permission.
 	allowed func(context.Context, permission) (bool, error)
 	now     func() time.Time
+	// signal is called for each refused request of a user.
+	signal func(object.Account)
 	// noted signals a permission that has not been asked about.
 	noted chan struct{}
 
@@ -37,7 +39,11 @@ type refusedRequests struct {
 
 // A permission is a verb on a resource in a namespace, or in all for "", and on the object of a name, or on
 // all for "".
-type permission struct{ verb, group, resource, subresource, namespace, name string }
+type permission struct {
+	verb, group, resource, subresource, namespace, name string
+	// as is who lacks it.
+	as object.Account
+}
 
 // of returns the permission for an object.
 func (p permission) of(name string) permission {
@@ -93,21 +99,24 @@ func withWaiter(ctx context.Context, w waiter) context.Context {
 }
 
 func newRefusedRequests() *refusedRequests {
-	return &refusedRequests{now: time.Now, noted: make(chan struct{}, 1), by: map[permission]*refusal{}}
+	return &refusedRequests{now: time.Now, signal: func(object.Account) {}, noted: make(chan struct{}, 1), by: map[permission]*refusal{}}
 }
 
-// ask returns a function that asks the API server by a SelfSubjectAccessReview, which every user may
-// create.
-func ask(c client.Client) func(context.Context, permission) (bool, error) {
-	return func(ctx context.Context, p permission) (bool, error) {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: p.verb, Group: p.group, Resource: p.resource, Subresource: p.subresource, Namespace: p.namespace, Name: p.name,
-			},
-		}}
-		err := c.Create(ctx, review)
-		return review.Status.Allowed, err
+// ask asks the API server by a SelfSubjectAccessReview, which every user may create, whether a permission is there. It
+// errors with Forbidden if the process may not act as who would have it.
+func (m *Manager) ask(ctx context.Context, p permission) (bool, error) {
+	by, done, err := m.as(p.as)
+	if err != nil {
+		return false, err
 	}
+	defer done()
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: p.verb, Group: p.group, Resource: p.resource, Subresource: p.subresource, Namespace: p.namespace, Name: p.name,
+		},
+	}}
+	err = by.caches.Direct.Create(ctx, review)
+	return review.Status.Allowed, err
 }
 
 // note notes the permissions of which a request has lacked one.
@@ -370,10 +379,10 @@ func (r *refusedRequests) answeredFor(p permission, name string, allowed bool) [
 	return out
 }
 
-// wrap returns a configuration whose clients note the requests of reconciles that are refused.
-func (r *refusedRequests) wrap(config *rest.Config) *rest.Config {
+// wrap returns a configuration whose clients note the requests of reconciles that are refused to a user.
+func (r *refusedRequests) wrap(config *rest.Config, as object.Account) *rest.Config {
 	out := rest.CopyConfig(config)
-	out.Wrap(func(rt http.RoundTripper) http.RoundTripper { return refusalTransport{rt, r} })
+	out.Wrap(func(rt http.RoundTripper) http.RoundTripper { return refusalTransport{rt, r, as} })
 	return out
 }
 
@@ -382,6 +391,7 @@ type refusalTransport struct {
 	http.RoundTripper
 
 	refused *refusedRequests
+	as      object.Account
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -390,8 +400,9 @@ func (t refusalTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || out.StatusCode != http.StatusForbidden {
 		return out, err
 	}
+	t.refused.signal(t.as)
 	if w, ok := req.Context().Value(waiterContextKey{}).(waiter); ok && !cluster.MayBeRefused(req.Context()) {
-		t.refused.note(permissionsFor(req), w)
+		t.refused.note(permissionsFor(req, t.as), w)
 	}
 	return out, nil
 }
@@ -401,13 +412,13 @@ func (t refusalTransport) WrappedRoundTripper() http.RoundTripper { return t.Rou
 
 // permissionsFor returns the permissions that a request may lack. Server-side apply lacks patch, or create
 // if the object does not exist.
-func permissionsFor(req *http.Request) []permission {
+func permissionsFor(req *http.Request, as object.Account) []permission {
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 	at := slices.IndexFunc(parts, func(part string) bool { return part == "api" || part == "apis" })
 	if at < 0 {
 		return nil
 	}
-	p := permission{}
+	p := permission{as: as}
 	switch rest := parts[at+1:]; {
 	case parts[at] == "api" && len(rest) > 1:
 		parts = rest[1:]

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/object"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
@@ -20,18 +21,18 @@ func TestARefusedRequestTellsWhichPermissionsItMayLack(t *testing.T) {
 		method, path string
 		want         []permission
 	}{
-		"Apply":         {"an apply that creates needs create", http.MethodPatch, "/api/v1/namespaces/a/services/web", []permission{{"patch", "", "services", "", "a", "web"}, {"create", "", "services", "", "a", "web"}}},
-		"Status":        {"a subresource has permissions of its own", http.MethodPatch, "/apis/example.com/v1/namespaces/a/shops/x/status", []permission{{"patch", "example.com", "shops", "status", "a", "x"}, {"create", "example.com", "shops", "status", "a", "x"}}},
-		"ClusterScoped": {"a namespace is an object like others", http.MethodDelete, "/api/v1/namespaces/a", []permission{{"delete", "", "namespaces", "", "", "a"}}},
-		"Get":           {"a path with a name is a get", http.MethodGet, "/apis/apps/v1/namespaces/a/deployments/web", []permission{{"get", "apps", "deployments", "", "a", "web"}}},
-		"List":          {"a path without a name is a list", http.MethodGet, "/api/v1/namespaces/a/pods", []permission{{"list", "", "pods", "", "a", ""}}},
-		"Prefix":        {"the API server may be behind a path", http.MethodPut, "/clusters/one/api/v1/namespaces/a/services/web", []permission{{"update", "", "services", "", "a", "web"}}},
+		"Apply":         {"an apply that creates needs create", http.MethodPatch, "/api/v1/namespaces/a/services/web", []permission{{"patch", "", "services", "", "a", "web", object.Account{}}, {"create", "", "services", "", "a", "web", object.Account{}}}},
+		"Status":        {"a subresource has permissions of its own", http.MethodPatch, "/apis/example.com/v1/namespaces/a/shops/x/status", []permission{{"patch", "example.com", "shops", "status", "a", "x", object.Account{}}, {"create", "example.com", "shops", "status", "a", "x", object.Account{}}}},
+		"ClusterScoped": {"a namespace is an object like others", http.MethodDelete, "/api/v1/namespaces/a", []permission{{"delete", "", "namespaces", "", "", "a", object.Account{}}}},
+		"Get":           {"a path with a name is a get", http.MethodGet, "/apis/apps/v1/namespaces/a/deployments/web", []permission{{"get", "apps", "deployments", "", "a", "web", object.Account{}}}},
+		"List":          {"a path without a name is a list", http.MethodGet, "/api/v1/namespaces/a/pods", []permission{{"list", "", "pods", "", "a", "", object.Account{}}}},
+		"Prefix":        {"the API server may be behind a path", http.MethodPut, "/clusters/one/api/v1/namespaces/a/services/web", []permission{{"update", "", "services", "", "a", "web", object.Account{}}}},
 		"NoResource":    {"discovery is about no resource", http.MethodGet, "/apis/apps/v1", nil},
 		"Nothing":       {"another server is not understood", http.MethodGet, "/healthz", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := permissionsFor(&http.Request{Method: tc.method, URL: &url.URL{Path: tc.path}})
+			got := permissionsFor(&http.Request{Method: tc.method, URL: &url.URL{Path: tc.path}}, object.Account{})
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(permission{})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}

@@ -78,6 +78,9 @@ const (
 	// leaseDuration is after how long without a renewal another process leads at the earliest. It is that of
 	// controller-runtime.
 	leaseDuration = 15 * time.Second
+	// leasePatience is how long a process that changes the number of shards waits for one Lease while it holds others: longer
+	// than one that nobody renews is respected.
+	leasePatience = 20 * time.Second
 )
 
 // The end of the process, and its metrics.

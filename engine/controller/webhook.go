@@ -54,12 +54,11 @@ func (m *Manager) serveWebhooks() error {
 	}
 	server := webhook.NewServer(options)
 	// The direct client creates access reviews, which no cache has.
-	server.Register(admission.PatchesPath, &webhook.Admission{Handler: patchHandler(m.manager.GetRESTMapper(), m.caches.Direct)})
-	on, err := serverDryRunOptions(m.manager.GetConfig(), o)
-	if err != nil {
+	server.Register(admission.PatchesPath, &webhook.Admission{Handler: patchHandler(m.manager.GetRESTMapper(), m.own.caches.Direct)})
+	if _, err := m.own.dryRuns(); err != nil {
 		return err
 	}
-	resources := admission.NewResources(func(kind schema.GroupKind) admission.Package { return m.reviewed(kind, on) }, m.reviews())
+	resources := admission.NewResources(m.reviewed, m.reviews())
 	server.Register(admission.ValidatePath, admission.NewHandler(resources.Validate, o.Log))
 	server.Register(admission.MutatePath, admission.NewHandler(resources.Mutate, o.Log))
 	server.Register(admission.ConvertPath, admission.NewConversions(m.converter, m.reviews(), o.Log))
@@ -78,16 +77,21 @@ func (m *Manager) reviews() int {
 }
 
 // reviewed returns the package of a kind for reviews, or nil if none is loaded.
-func (m *Manager) reviewed(kind schema.GroupKind, on dryrun.ServerOptions) admission.Package {
+func (m *Manager) reviewed(kind schema.GroupKind) admission.Package {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	c := m.controllers[kind]
-	if c == nil {
+	if c == nil || c.as == nil {
+		return nil
+	}
+	on, err := c.as.dryRuns()
+	if err != nil {
+		m.options.Log.Error(err, "requests are not reviewed", "kind", kind.String())
 		return nil
 	}
 	out := reviewedPackage{Evaluator: c.program.Load(), reconciler: &reconcile.Reconciler{
 		// The inputs of a process that does not lead are not watched.
-		Cluster: &cluster.Live{Client: m.caches.Direct, Direct: m.caches.Direct}, ConfigMap: m.options.ConfigMap,
+		Cluster: &cluster.Live{Client: c.as.caches.Direct, Direct: c.as.caches.Direct}, ConfigMap: m.options.ConfigMap,
 	}, dryRun: on}
 	if m.options.ConversionWebhook() != nil {
 		out.versions = out.Meta().Converted()

@@ -85,7 +85,7 @@ func (m *Manager) serveCertificates(host string) (*webhookCertificates, error) {
 		return nil, errors.New("the webhooks have no name that a certificate could be for: name their Service")
 	}
 	c := &webhookCertificates{
-		of: of, direct: m.caches.Direct, log: m.options.Log, changed: make(chan struct{}, 1),
+		of: of, direct: m.own.caches.Direct, log: m.options.Log, changed: make(chan struct{}, 1),
 		options: certificates.Options{Hosts: hosts, Lifetime: of.Lifetime, Overlap: min(maxOverlap, of.Lifetime/overlapShare)},
 	}
 	var err error
@@ -98,7 +98,7 @@ func (m *Manager) serveCertificates(host string) (*webhookCertificates, error) {
 		return nil, err
 	}
 	// This cache does not say that it needs no leader election.
-	return c, errors.Join(m.manager.Add(everyProcess(c.cache.Start)), m.manager.Add(everyProcess(c.read)), m.manager.Add(manager.RunnableFunc(c.keep)))
+	return c, errors.Join(m.manager.Add(everyProcess(c.cache.Start)), m.manager.Add(everyProcess(c.read)), m.addFirst(manager.RunnableFunc(c.keep)))
 }
 
 // selection returns the objects that are watched, each by its name, so that rights on others are not needed.

@@ -24,13 +24,14 @@ func (m *Manager) Withdraw(ctx context.Context, p *program.Program) error {
 		}
 	}
 	if c.patches != nil {
-		m.patches.Remove(c.patches)
+		c.as.patches.Remove(c.patches)
 	}
 	// The watch of the kind goes on: the client waits for its own writes on that one for good, so a client that
 	// is to serve the kind again cannot have another one.
 	kind := p.GroupVersionKind()
 	m.release(kind.GroupKind())
-	m.packageMissing.noteWithdrawn(packageMissingKind{GroupVersionKind: kind, pkg: p.Name(), namespaced: !p.Meta().ClusterScoped, reach: new(p.Reach())})
+	m.packageMissing.noteWithdrawn(packageMissingKind{GroupVersionKind: kind, pkg: p.Name(), namespaced: !p.Meta().ClusterScoped, reach: new(p.Reach()), lastAccount: c.as.account})
+	c.leave()
 	return nil
 }
 
@@ -55,6 +56,7 @@ func (m *Manager) abandon(kind schema.GroupKind, c *packageController) {
 			m.options.Log.Error(err, "a part of a controller does not end", "kind", kind.String())
 		}
 	}
+	c.leave()
 	m.release(kind)
 }
 

@@ -19,6 +19,23 @@ const PackageLabel = "operetta.dev/package"
 // tells a process that does not run the package what a teardown may delete.
 const ReachAnnotation = "operetta.dev/reach"
 
+// AccountAnnotation is the annotation of a CustomResourceDefinition that names the ServiceAccount, as namespace/name, as which
+// the operator acts for its resources. It tells a process that does not run the package as whom to tear them down.
+const AccountAnnotation = "operetta.dev/service-account"
+
+// WithAccount returns a definition whose resources are served as a ServiceAccount; "" leaves the definition as it is.
+func WithAccount(crd *apiextensionsv1.CustomResourceDefinition, account string) *apiextensionsv1.CustomResourceDefinition {
+	if account == "" {
+		return crd
+	}
+	out := crd.DeepCopy()
+	if out.Annotations == nil {
+		out.Annotations = map[string]string{}
+	}
+	out.Annotations[AccountAnnotation] = account
+	return out
+}
+
 // Definition is a custom resource as its author described it.
 type Definition struct {
 	// Package is the name of the package, or "" for a definition without the label.

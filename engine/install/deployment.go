@@ -12,9 +12,6 @@ import (
 const user = 65532
 
 func (o Options) deployment(packages []Package) *appsv1.Deployment {
-	volumes, mounts := o.volumes(packages)
-	container := o.container(packages)
-	container.VolumeMounts = mounts
 	replicas := o.Replicas
 	selector := o.selector()
 	return &appsv1.Deployment{
@@ -22,22 +19,31 @@ func (o Options) deployment(packages []Package) *appsv1.Deployment {
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas, Selector: &selector,
 			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: o.podLabels()},
-				Spec: corev1.PodSpec{
-					ServiceAccountName:            o.ServiceAccount,
-					TerminationGracePeriodSeconds: new(int64(30)),
-					SecurityContext: &corev1.PodSecurityContext{
-						RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)),
-						SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-					},
-					TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
-						MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: &selector,
-					}},
-					Containers: []corev1.Container{container},
-					Volumes:    volumes,
-				},
+			Template: o.pod(packages),
+		},
+	}
+}
+
+// pod returns the template of the pods.
+func (o Options) pod(packages []Package) corev1.PodTemplateSpec {
+	volumes, mounts := o.volumes(packages)
+	container := o.container(packages)
+	container.VolumeMounts = mounts
+	selector := o.selector()
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: o.podLabels()},
+		Spec: corev1.PodSpec{
+			ServiceAccountName:            o.ServiceAccount,
+			TerminationGracePeriodSeconds: new(int64(30)),
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
+			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+				MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: &selector,
+			}},
+			Containers: []corev1.Container{container},
+			Volumes:    volumes,
 		},
 	}
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/rbac"
 )
 
@@ -36,6 +37,8 @@ type Options struct {
 	MetricsTokenSecret string
 	// SignaturePolicy says which signatures contents from registries need; nil is none.
 	SignaturePolicy []byte
+	// Accounts are the ServiceAccounts as which the operator acts, by the names of packages.
+	Accounts map[string]object.Account
 	// ConfigMapFlag is the value of --config-map, or "".
 	ConfigMapFlag string
 }
@@ -70,7 +73,8 @@ const (
 // maxConfigMap is how much of files a ConfigMap holds: the API server accepts a megabyte with the names.
 const maxConfigMap = 1<<20 - 64<<10
 
-// Before returns what has to be there before roles are bound: the namespace and the service account.
+// Before returns what has to be there before roles are bound: the namespace and the service accounts. Namespaces of others are
+// theirs.
 func Before(o Options) []any {
 	namespace := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{
 		Name: o.OperatorNamespace,
@@ -80,10 +84,24 @@ func Before(o Options) []any {
 		},
 	}}
 	maps.Copy(namespace.Labels, rbac.Labels)
-	return []any{namespace, &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: o.named(o.ServiceAccount)}}
+	own := object.Account{Namespace: o.OperatorNamespace, Name: o.ServiceAccount}
+	out := []any{namespace, account(own)}
+	for _, a := range o.Impersonates {
+		if a != own {
+			out = append(out, account(a))
+		}
+	}
+	return out
 }
 
-// Of returns the ConfigMaps of packages, and the Deployment with its Service, its PodDisruptionBudget and
+func account(a object.Account) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+		ObjectMeta: metav1.ObjectMeta{Name: a.Name, Namespace: a.Namespace, Labels: rbac.Labels},
+	}
+}
+
+// Of returns the ConfigMaps of packages, and the Deployment, or the StatefulSet of shards, with its Service, its PodDisruptionBudget and
 // its NetworkPolicy. It errors if a package is too large for a ConfigMap.
 func Of(packages []Package, o Options) ([]any, error) {
 	var out []any
@@ -99,6 +117,9 @@ func Of(packages []Package, o Options) ([]any, error) {
 	}
 	if o.servesMetrics() {
 		out = append(out, o.metrics())
+	}
+	if o.Shards > 0 {
+		return append(out, o.networkPolicy(), o.disruptionBudget(), o.shardService(), o.statefulSet(packages)), nil
 	}
 	return append(out, o.networkPolicy(), o.disruptionBudget(), o.deployment(packages)), nil
 }
@@ -210,6 +231,9 @@ func (o Options) Args(packages []Package) []string {
 	for _, p := range packages {
 		out = append(out, path.Join(packagesFolder, p.Name, p.Dir))
 	}
+	for _, name := range slices.Sorted(maps.Keys(o.Accounts)) {
+		out = append(out, "--impersonate="+name+"="+o.Accounts[name].String())
+	}
 	if o.Namespace != "" {
 		out = append(out, "--namespace="+o.Namespace)
 	}
@@ -218,6 +242,9 @@ func (o Options) Args(packages []Package) []string {
 	}
 	if o.LeaderElectionID != "" {
 		out = append(out, "--leader-elect", "--leader-election-id="+o.LeaderElectionID)
+	}
+	if o.Shards > 0 {
+		out = append(out, fmt.Sprintf("--shards=%d", o.Shards), "--shard=$("+shardVariable+")")
 	}
 	if o.ConfigMapFlag != "" {
 		out = append(out, "--config-map="+o.ConfigMapFlag)

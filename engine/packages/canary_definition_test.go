@@ -27,7 +27,7 @@ func defined(t *testing.T, spec, status string) *definition {
 }
 
 // object is a schema of an object with fields.
-func object(fields string) string { return `{"type":"object","properties":{` + fields + `}}` }
+func objectOf(fields string) string { return `{"type":"object","properties":{` + fields + `}}` }
 
 // open is a schema of an object with fields, and any others.
 func open(fields string) string {
@@ -36,7 +36,7 @@ func open(fields string) string {
 
 func TestTwoVersionsHaveOneDefinitionIfEachReadsWhatIsWritten(t *testing.T) {
 	t.Parallel()
-	none := object("")
+	none := objectOf("")
 	for name, row := range map[string]struct {
 		reason            string
 		before, next      string
@@ -44,27 +44,27 @@ func TestTwoVersionsHaveOneDefinitionIfEachReadsWhatIsWritten(t *testing.T) {
 		// both is the status of both, and wrong why there is none.
 		both, wrong string
 	}{
-		"the same":                         {"nothing changes", object(`"n":{"type":"integer","maximum":9}`), object(`"n":{"type":"integer","maximum":9}`), none, none, none, ""},
-		"a new field":                      {"users cannot write it until the others follow", none, object(`"n":{"type":"integer"}`), none, none, none, ""},
+		"the same":                         {"nothing changes", objectOf(`"n":{"type":"integer","maximum":9}`), objectOf(`"n":{"type":"integer","maximum":9}`), none, none, none, ""},
+		"a new field":                      {"users cannot write it until the others follow", none, objectOf(`"n":{"type":"integer"}`), none, none, none, ""},
 		"a new field that is required":     {"no resource has it", none, `{"type":"object","required":["n"],"properties":{"n":{"type":"integer"}}}`, none, none, "", "v1: spec.n is required"},
 		"a required field with a default":  {"a resource has it without its user", none, `{"type":"object","required":["n"],"properties":{"n":{"type":"integer","default":1}}}`, none, none, none, ""},
 		"a new field of an open object":    {"resources may have it in another form", open(""), open(`"n":{"type":"integer"}`), none, none, "", "v1: spec.n is narrower: what users may have written there was not described"},
 		"the same field of an open object": {"resources have it in that form", open(`"n":{"type":"integer"}`), open(`"n":{"type":"integer"}`), none, none, none, ""},
-		"a field that is gone":             {"resources have it", object(`"n":{"type":"integer"}`), none, none, none, "", "v1: spec.n does not exist any more"},
-		"another type":                     {"resources have the first one", object(`"n":{"type":"integer"}`), object(`"n":{"type":"string"}`), none, none, "", "v1: spec.n has another type"},
-		"a lower maximum":                  {"resources may be beyond it", object(`"n":{"type":"integer","maximum":9}`), object(`"n":{"type":"integer","maximum":8}`), none, none, "", "v1: spec.n is narrower: maximum or minimum"},
-		"a higher maximum":                 {"all resources are within it", object(`"n":{"type":"integer","maximum":9}`), object(`"n":{"type":"integer","maximum":10}`), none, none, none, ""},
-		"a new minimum":                    {"resources may be below it", object(`"n":{"type":"integer"}`), object(`"n":{"type":"integer","minimum":1}`), none, none, "", "v1: spec.n is narrower: maximum or minimum"},
-		"no minimum any more":              {"all resources are within it", object(`"n":{"type":"integer","minimum":1}`), object(`"n":{"type":"integer"}`), none, none, none, ""},
-		"one choice less":                  {"resources may have it", object(`"n":{"type":"string","enum":["a","b"]}`), object(`"n":{"type":"string","enum":["a"]}`), none, none, "", "v1: spec.n is narrower: enum"},
-		"one choice more":                  {"no resource has it", object(`"n":{"type":"string","enum":["a"]}`), object(`"n":{"type":"string","enum":["b","a"]}`), none, none, none, ""},
-		"a pattern":                        {"resources may not match it", object(`"n":{"type":"string"}`), object(`"n":{"type":"string","pattern":"^a"}`), none, none, "", "v1: spec.n is narrower: pattern or format"},
-		"shorter lists of shorter strings": {"the first one is named", object(`"n":{"type":"array","items":{"type":"string"}}`), object(`"n":{"type":"array","items":{"type":"string","maxLength":3}}`), none, none, "", "v1: spec.n[] is narrower: its size"},
-		"a map of other values":            {"resources have the first ones", object(`"n":{"type":"object","additionalProperties":{"type":"string"}}`), object(`"n":{"type":"object","additionalProperties":{"type":"integer"}}`), none, none, "", "v1: spec.n.* has another type"},
-		"a rule":                           {"resources may break it", object(`"n":{"type":"string"}`), object(`"n":{"type":"string","x-kubernetes-validations":[{"rule":"self != ''"}]}`), none, none, "", "v1: spec.n is narrower: a rule"},
-		"another report":                   {"either version reports its own", none, none, object(`"a":{"type":"string"}`), object(`"b":{"type":"integer"}`), object(`"a":{"type":"string"},"b":{"type":"integer"}`), ""},
-		"a report within a report":         {"they are merged", none, none, object(`"a":` + object(`"x":{"type":"string","enum":["p"]}`)), object(`"a":` + object(`"x":{"type":"string","enum":["q"]},"y":{"type":"string"}`)), object(`"a":` + object(`"x":{"type":"string"},"y":{"type":"string"}`)), ""},
-		"a report in another form":         {"one of them could not be written", none, none, object(`"a":{"type":"string"}`), object(`"a":{"type":"integer"}`), "", "v1: status.a is reported in another form"},
+		"a field that is gone":             {"resources have it", objectOf(`"n":{"type":"integer"}`), none, none, none, "", "v1: spec.n does not exist any more"},
+		"another type":                     {"resources have the first one", objectOf(`"n":{"type":"integer"}`), objectOf(`"n":{"type":"string"}`), none, none, "", "v1: spec.n has another type"},
+		"a lower maximum":                  {"resources may be beyond it", objectOf(`"n":{"type":"integer","maximum":9}`), objectOf(`"n":{"type":"integer","maximum":8}`), none, none, "", "v1: spec.n is narrower: maximum or minimum"},
+		"a higher maximum":                 {"all resources are within it", objectOf(`"n":{"type":"integer","maximum":9}`), objectOf(`"n":{"type":"integer","maximum":10}`), none, none, none, ""},
+		"a new minimum":                    {"resources may be below it", objectOf(`"n":{"type":"integer"}`), objectOf(`"n":{"type":"integer","minimum":1}`), none, none, "", "v1: spec.n is narrower: maximum or minimum"},
+		"no minimum any more":              {"all resources are within it", objectOf(`"n":{"type":"integer","minimum":1}`), objectOf(`"n":{"type":"integer"}`), none, none, none, ""},
+		"one choice less":                  {"resources may have it", objectOf(`"n":{"type":"string","enum":["a","b"]}`), objectOf(`"n":{"type":"string","enum":["a"]}`), none, none, "", "v1: spec.n is narrower: enum"},
+		"one choice more":                  {"no resource has it", objectOf(`"n":{"type":"string","enum":["a"]}`), objectOf(`"n":{"type":"string","enum":["b","a"]}`), none, none, none, ""},
+		"a pattern":                        {"resources may not match it", objectOf(`"n":{"type":"string"}`), objectOf(`"n":{"type":"string","pattern":"^a"}`), none, none, "", "v1: spec.n is narrower: pattern or format"},
+		"shorter lists of shorter strings": {"the first one is named", objectOf(`"n":{"type":"array","items":{"type":"string"}}`), objectOf(`"n":{"type":"array","items":{"type":"string","maxLength":3}}`), none, none, "", "v1: spec.n[] is narrower: its size"},
+		"a map of other values":            {"resources have the first ones", objectOf(`"n":{"type":"object","additionalProperties":{"type":"string"}}`), objectOf(`"n":{"type":"object","additionalProperties":{"type":"integer"}}`), none, none, "", "v1: spec.n.* has another type"},
+		"a rule":                           {"resources may break it", objectOf(`"n":{"type":"string"}`), objectOf(`"n":{"type":"string","x-kubernetes-validations":[{"rule":"self != ''"}]}`), none, none, "", "v1: spec.n is narrower: a rule"},
+		"another report":                   {"either version reports its own", none, none, objectOf(`"a":{"type":"string"}`), objectOf(`"b":{"type":"integer"}`), objectOf(`"a":{"type":"string"},"b":{"type":"integer"}`), ""},
+		"a report within a report":         {"they are merged", none, none, objectOf(`"a":` + objectOf(`"x":{"type":"string","enum":["p"]}`)), objectOf(`"a":` + objectOf(`"x":{"type":"string","enum":["q"]},"y":{"type":"string"}`)), objectOf(`"a":` + objectOf(`"x":{"type":"string"},"y":{"type":"string"}`)), ""},
+		"a report in another form":         {"one of them could not be written", none, none, objectOf(`"a":{"type":"string"}`), objectOf(`"a":{"type":"integer"}`), "", "v1: status.a is reported in another form"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,9 +102,9 @@ func TestTwoVersionsWithOtherAPIsHaveNoDefinitionTogether(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			next := defined(t, object(""), object(""))
+			next := defined(t, objectOf(""), objectOf(""))
 			change(next)
-			if both, err := bothDefinitions(defined(t, object(""), object("")), next); err == nil {
+			if both, err := bothDefinitions(defined(t, objectOf(""), objectOf("")), next); err == nil {
 				t.Errorf("they have %v", both)
 			}
 		})

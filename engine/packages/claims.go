@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/crd"
 )
 
 // claim makes a Package the only one of a kind.
@@ -83,7 +84,7 @@ func (e *KindHeldError) Error() string {
 // install writes the definition of a Package. It errors with a KindHeldError if the present one is that of a
 // Package that this operator does not select: the operator of that Package knows nothing of claims here.
 func (r *Reconciler) install(ctx context.Context, p Package, definition *apiextensionsv1.CustomResourceDefinition) error {
-	return r.Examiner.InstallCRD(ctx, definition, func(ctx context.Context, owner string) error {
+	return r.Examiner.InstallCRD(ctx, crd.WithAccount(definition, p.account.String()), func(ctx context.Context, owner string) error {
 		if owner == p.Name || owner == "" { // who has removed the label meanwhile has not replaced the definition
 			return nil
 		}

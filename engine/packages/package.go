@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/signature"
 )
 
@@ -32,6 +33,9 @@ type Spec struct {
 	Canary *CanarySpec `json:"canary,omitempty"`
 	// RevisionPins says whether a resource may name the revision that it is reconciled with.
 	RevisionPins RevisionPins `json:"revisionPins,omitempty"`
+	// ServiceAccountName and ServiceAccountNamespace name the ServiceAccount as which the operator acts for the resources.
+	ServiceAccountName      string `json:"serviceAccountName,omitempty"`
+	ServiceAccountNamespace string `json:"serviceAccountNamespace,omitempty"`
 }
 
 // RevisionPins say whether a resource may name the revision that it is reconciled with.
@@ -115,6 +119,8 @@ type Package struct {
 	Name string
 	// keys are those of Verify.
 	keys signature.Keys
+	// account is as whom requests for its resources are sent.
+	account object.Account
 	// object is the Package as it was read.
 	object *unstructured.Unstructured
 }

@@ -288,10 +288,10 @@ func (s *site) defines(types map[string]string) {
 	s.definitionOf = func(text string) *definition {
 		for name, kind := range types {
 			if strings.Contains(text, strconv.Quote(name)) {
-				return defined(s.t, object(""), object(`"x":{"type":"`+kind+`"}`))
+				return defined(s.t, objectOf(""), objectOf(`"x":{"type":"`+kind+`"}`))
 			}
 		}
-		return defined(s.t, object(""), object(""))
+		return defined(s.t, objectOf(""), objectOf(""))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 )
@@ -36,10 +37,13 @@ type Reconciler struct {
 	Examiner   Examiner
 	Server     Server
 	Versions   Versions
+	Accounts   Accounts
 	Planner    Planner
 	Recorder   Recorder
 	// Observer is told how far canaries are; nil is nobody.
 	Observer Observer
+	// Namespace is that of the operator, the default of the ServiceAccounts of Packages; it may be "".
+	Namespace string
 	// Enqueue has Reconcile called again for a Package.
 	Enqueue func(name string)
 	Log     logr.Logger
@@ -60,6 +64,8 @@ type Reconciler struct {
 // state is what is known of one Package between reconciles. Only one reconcile of a Package runs at a time.
 type state struct {
 	uid types.UID
+	// account is as whom requests for the resources are sent.
+	account object.Account
 	// exams are the examinations of contents, by their digests.
 	exams map[string]*examination
 	// content is the content of the source that was read last.
@@ -105,18 +111,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (t
 		defer r.first.tried(name)
 		return 0, r.forget(ctx, name) // others may keep it
 	}
-	s, err := r.stateOf(ctx, p)
+	account, unknown := accountOf(u, r.Namespace)
+	s, err := r.stateOf(ctx, p, account, unknown)
 	if err != nil {
 		return 0, err
 	}
+	p.account = s.account
 	out := &result{}
-	if wrong != nil {
+	if wrong = errors.Join(unknown, wrong); wrong != nil {
 		out.problem = &problem{stage: reading, reason: ReasonInvalid, message: wrong.Error()}
 	} else {
 		r.take(ctx, p, s, out)
 	}
 	if !out.planned {
 		s.endPlan() // nobody waits for it
+	}
+	if unknown != nil && s.served == nil {
+		r.first.tried(name)
+		return 0, r.report(ctx, p, s, out) // nothing is done as whoever it may be
 	}
 	r.stand(ctx, p, s, out)
 	if out.pending {
@@ -126,6 +138,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (t
 	if p.deleted() {
 		r.retire(ctx, p, s, out)
 	}
+	r.useAccount(s, out)
 	if out.gone {
 		return 0, r.forget(ctx, name)
 	}
@@ -139,18 +152,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (t
 	return out.again(s, r.Now()), out.err()
 }
 
-// stateOf returns the state of a Package. One that was deleted and created again begins anew.
-func (r *Reconciler) stateOf(ctx context.Context, p Package) (*state, error) {
+// stateOf returns the state of a Package. One that was deleted and created again begins anew, and so does one that has another
+// ServiceAccount: nothing that was read as the one may serve the other. As long as it is unknown which, the last one stays.
+func (r *Reconciler) stateOf(ctx context.Context, p Package, account object.Account, unknown error) (*state, error) {
 	r.mu.Lock()
 	s := r.states[p.Name]
 	r.mu.Unlock()
-	if s != nil && s.uid == p.object.GetUID() {
+	if s != nil && s.uid == p.object.GetUID() && (s.account == account || unknown != nil) {
 		return s, nil
 	}
 	if err := r.forget(ctx, p.Name); err != nil {
 		return nil, err
 	}
-	s = &state{uid: p.object.GetUID(), exams: map[string]*examination{}, canary: restoredCanary(p, r.Now())}
+	s = &state{uid: p.object.GetUID(), account: account, exams: map[string]*examination{}, canary: restoredCanary(p, r.Now())}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.states == nil {
@@ -359,6 +373,7 @@ func (r *Reconciler) accept(ctx context.Context, p Package, s *state, c Candidat
 	if err := r.setFinalizer(ctx, p); err != nil {
 		return &problem{stage: serving, reason: ReasonNotServed, message: err.Error(), err: err}
 	}
+	r.Accounts.ActAs(kind.GroupKind(), p.account)
 	s.defined = c.Program.Digest() // or not: if it fails, nobody knows what the cluster has
 	if err := r.install(ctx, p, c.CRD); err != nil {
 		return notInstalled(err)
@@ -418,6 +433,10 @@ func (r *Reconciler) fallBack(ctx context.Context, p Package, s *state, out *res
 		return
 	}
 	if s.served == nil && !out.pending && told != "" && told != s.broken {
+		if err := r.actAsDefined(ctx, p); err != nil {
+			out.problem.err = errors.Join(out.problem.err, err)
+			return
+		}
 		r.Server.Broken(p.origin(), p.Name, told)
 		s.broken = told
 	}

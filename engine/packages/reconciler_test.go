@@ -19,6 +19,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/source"
@@ -44,6 +45,11 @@ type site struct {
 	// pins is what it has of pins.
 	pins      Pins
 	installed error
+	// actsAs are the accounts of kinds, and accountProblem is what is wrong with accounts.
+	actsAs         map[schema.GroupKind]object.Account
+	accountProblem map[object.Account]string
+	// annotated is the account in the definition that was installed last.
+	annotated string
 	refused   error
 	// owner is the package whose definition the cluster has, and defined are the kinds of definitions with
 	// the label of a Package.
@@ -72,9 +78,10 @@ func newSite(t *testing.T) *site {
 
 // restart replaces the reconciler, as a new process does.
 func (s *site) restart() {
+	s.actsAs = map[schema.GroupKind]object.Account{}
 	s.served, s.enqueue = map[schema.GroupKind]*program.Program{}, make(chan string, 100)
 	s.Reconciler = &Reconciler{
-		Cluster: s.memory, Revisions: s.memory, ConfigMaps: s, Examiner: s, Server: s, Versions: s, Planner: s, Recorder: s, Selector: labels.Everything(),
+		Cluster: s.memory, Revisions: s.memory, ConfigMaps: s, Examiner: s, Server: s, Versions: s, Accounts: s, Planner: s, Recorder: s, Selector: labels.Everything(),
 		Enqueue: func(name string) { s.enqueue <- name }, Log: logr.Discard(), Now: func() time.Time { return s.now },
 	}
 }
@@ -204,19 +211,6 @@ func (s *site) Examine(ctx context.Context, snapshot *source.Snapshot) (Candidat
 
 // Slots implements Examiner.
 func (s *site) Slots() int { return 1 }
-
-// InstallCRD implements Examiner.
-func (s *site) InstallCRD(ctx context.Context, _ *apiextensionsv1.CustomResourceDefinition, mayReplace func(context.Context, string) error) error {
-	if s.installed == nil && s.owner != "" {
-		if err := mayReplace(ctx, s.owner); err != nil {
-			return err
-		}
-	}
-	if s.installed == nil {
-		s.callf("install")
-	}
-	return s.installed
-}
 
 // Defined implements Examiner.
 func (s *site) Defined(context.Context, string) ([]schema.GroupVersionKind, error) {

@@ -66,6 +66,7 @@ func (r *Reconciler) serveRestored(ctx context.Context, p Package, s *state, bas
 		wanted, defined = beside.both, defined+" and "+beside.candidate.Program.Digest()
 		canary = s.canary.version(beside.candidate.Program)
 	}
+	r.Accounts.ActAs(base.Program.GroupVersionKind().GroupKind(), p.account)
 	if err := r.install(ctx, p, wanted); err != nil {
 		return err
 	}

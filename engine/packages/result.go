@@ -65,6 +65,8 @@ const (
 	ReasonNotKept Reason = "NotKept"
 	// ReasonNotServed: the controller has not begun.
 	ReasonNotServed Reason = "NotServed"
+	// ReasonAccountRefused: the operator may not act as the ServiceAccount, or this lacks permissions.
+	ReasonAccountRefused Reason = "ServiceAccountRefused"
 	// ReasonPaused: the Package is paused, and its source has changed.
 	ReasonPaused Reason = "Paused"
 	// ReasonAwaitingApproval: the content has passed its checks, and nobody has approved it.

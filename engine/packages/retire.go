@@ -100,6 +100,9 @@ func (r *Reconciler) stranded(ctx context.Context, p Package, s *state) ([]Resou
 	if err != nil {
 		return nil, err
 	}
+	if err := r.actAsDefined(ctx, p); err != nil {
+		return nil, err
+	}
 	var out []Resource
 	for _, kind := range kinds {
 		// The resources of a kind that somebody else serves by now are no longer this Package's.

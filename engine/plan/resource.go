@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -450,14 +449,7 @@ func statusOf(u *unstructured.Unstructured) map[string]any {
 
 // problem returns a fault as a problem.
 func (t *trial) problem(component string, f fault.Fault) Problem {
-	message := strings.TrimPrefix(f.Message, f.Path+": ")
-	if f.Hint != "" {
-		message += " (" + f.Hint + ")"
-	}
-	return Problem{
-		Component: t.mask.Text(component), Path: t.mask.Text(f.Path), Message: t.mask.Text(message),
-		File: f.Position.File, Line: f.Position.Line,
-	}
+	return ProblemOf(t.mask, component, f)
 }
 
 // waits returns what components wait for that did not wait before.

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"operetta.dev/engine/dryrun"
+	"operetta.dev/engine/dryrun/diff"
+	"operetta.dev/engine/fault"
 )
 
 // An Ink colours words. The zero Ink colours nothing.
@@ -294,6 +296,18 @@ func (g group) object(b *strings.Builder, o Object, ink Ink, single bool) {
 			return
 		}
 		fmt.Fprintf(b, "      %s: %s → %s\n", f.Path, orElse(f.Before, "(none)"), orElse(f.After, "(none)"))
+	}
+}
+
+// ProblemOf returns a fault of a component, or of none for "", as a problem without the values of Secrets.
+func ProblemOf(mask *diff.Mask, component string, f fault.Fault) Problem {
+	message := strings.TrimPrefix(f.Message, f.Path+": ")
+	if f.Hint != "" {
+		message += " (" + f.Hint + ")"
+	}
+	return Problem{
+		Component: mask.Text(component), Path: mask.Text(f.Path), Message: mask.Text(message),
+		File: f.Position.File, Line: f.Position.Line,
 	}
 }
 

@@ -1,9 +1,11 @@
 package rbac_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rbac"
 	"operetta.dev/engine/source"
@@ -46,4 +48,35 @@ func TestPermissions(t *testing.T) {
 			c.Want(file, strings.Join(lines, "\n"))
 		}
 	})
+}
+
+func TestAShadowOnlyReads(t *testing.T) {
+	t.Parallel()
+	kinds := []vet.Use{
+		{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Writes: true, Replaces: true, Deletes: true},
+		{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Writes: true, Elsewhere: []string{"far"}},
+		{GroupKind: schema.GroupKind{Kind: "Secret"}},
+	}
+	p := rbac.Package{Uses: vet.Uses{Kinds: kinds, Binds: []vet.Bind{{Role: "admin"}}}, Kind: schema.GroupKind{Group: "example.com", Kind: "Shop"}, Plural: "shops"}
+	o := rbac.Options{Namespace: "home", LeaderElectionID: "lease", InstallsCRDs: true, SecureMetrics: true, ConfigMapNamespace: "ops", ConfigMap: "config"}
+	operator := rbac.Permissions([]rbac.Package{p}, rbac.Plurals{}, []string{"shops.example.com"}, o)
+	o.Shadow = true
+	var got []string
+	for _, one := range rbac.Permissions([]rbac.Package{p}, rbac.Plurals{}, []string{"shops.example.com"}, o) {
+		if !slices.Contains(operator, one) {
+			t.Errorf("%s: the operator itself does not need it", one)
+		}
+		got = append(got, one.String())
+	}
+	for _, one := range got {
+		verb, _, _ := strings.Cut(one, " ")
+		if !slices.Contains([]string{"get", "list", "watch"}, verb) {
+			t.Errorf("%s: it is no read", one)
+		}
+	}
+	for _, want := range []string{"list shops.example.com in namespace home", "get configmaps in namespace home", "watch deployments.apps in namespace far", "get secrets in namespace home", "get configmaps config in namespace ops"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%s is missing in %q", want, got)
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/vet"
 )
 
@@ -22,6 +23,8 @@ type Options struct {
 	ServiceAccount    string
 	// LeaderElectionID is the name of the Lease; "" is no leader election.
 	LeaderElectionID string
+	// Shards is how many processes share the custom resources; 0 is no shards.
+	Shards int
 	// InstallsCRDs says that the operator installs the CustomResourceDefinitions of its packages.
 	InstallsCRDs bool
 	// PackageObjects says that the operator serves Packages of the cluster. Which kinds these render is
@@ -34,6 +37,11 @@ type Options struct {
 	SecureMetrics bool
 	// ConfigMapNamespace and ConfigMap name the configuration of the operator; "" is none.
 	ConfigMapNamespace, ConfigMap string
+	// Shadow says that the operator only compares, as operetta run --shadow does: it reads, and writes nothing.
+	Shadow bool
+	// Impersonates are the ServiceAccounts as which the operator acts for its packages. They have what the packages take, and
+	// the operator has the right to act as these, and no others.
+	Impersonates []object.Account
 }
 
 // A Package is a package that the operator serves.
@@ -43,6 +51,8 @@ type Package struct {
 	// Kind and Plural are those of its custom resource.
 	Kind   schema.GroupKind
 	Plural string
+	// Account is as whom the operator acts for its resources, or none.
+	Account object.Account
 }
 
 // Plurals are the plural names of kinds whose definitions are known.
@@ -80,8 +90,25 @@ var workloads = []schema.GroupKind{
 	{Group: "apps", Kind: "ReplicaSet"}, {Group: "batch", Kind: "Job"},
 }
 
-// ofPackage returns the permissions that a package takes.
+// ofShadow returns the permissions to compare the resources of a package.
+func (o Options) ofShadow(p Package, plurals Plurals) permissions {
+	out := permissions{}
+	home := o.home(p)
+	out.allow(Permission{Namespace: home, Group: p.Kind.Group, Resource: p.Plural}, readVerbs...)
+	for _, use := range p.Kinds {
+		for _, namespace := range o.places(use, home) {
+			out.allow(Permission{Namespace: namespace, Group: use.Group, Resource: plurals.of(use.GroupKind)}, readVerbs...)
+		}
+	}
+	return out.minimal()
+}
+
+// ofPackage returns the permissions that a package takes. An account has no other roles, so it also needs what the engine takes
+// for the resources of any package.
 func (o Options) ofPackage(p Package, plurals Plurals) permissions {
+	if o.Shadow {
+		return o.ofShadow(p, plurals)
+	}
 	out := permissions{}
 	home := o.home(p)
 	own := Permission{Namespace: home, Group: p.Kind.Group, Resource: p.Plural}
@@ -99,6 +126,9 @@ func (o Options) ofPackage(p Package, plurals Plurals) permissions {
 	}
 	for _, g := range p.Grants {
 		out.allowRules(at(g.Place, home), g.Rules)
+	}
+	if p.Account != (object.Account{}) {
+		o.allowResources(out)
 	}
 	return out.minimal()
 }
@@ -127,6 +157,9 @@ type bound struct{ namespace, role string }
 
 // bounds returns the ClusterRoles that the operator is bound to because a package binds them.
 func (o Options) bounds(p Package) []bound {
+	if o.Shadow {
+		return nil
+	}
 	var out []bound
 	for _, b := range p.Binds {
 		out = append(out, bound{at(b.Place, o.home(p)), b.Role})
@@ -166,9 +199,14 @@ func (o Options) places(use vet.Use, home string) []string {
 // of the CustomResourceDefinitions that it installs.
 func (o Options) ofEngine(crds []string) permissions {
 	out := permissions{}
-	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches"}, "list", "watch")
-	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches/status"}, "patch")
-	out.allow(Permission{Namespace: o.Namespace, Group: "events.k8s.io", Resource: "events"}, "create", "patch")
+	o.allowReads(out)
+	if o.Shadow {
+		return out.minimal()
+	}
+	o.allowResources(out)
+	for _, a := range o.Impersonates {
+		out.allow(Permission{Namespace: a.Namespace, Resource: "serviceaccounts", Name: a.Name}, "impersonate")
+	}
 	definitions := Permission{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 	out.allow(definitions, "get", "list")
 	if o.InstallsCRDs {
@@ -197,16 +235,33 @@ func (o Options) ofEngine(crds []string) permissions {
 	if o.LeaderElectionID != "" {
 		lease := Permission{Namespace: o.OperatorNamespace, Group: "coordination.k8s.io", Resource: "leases"}
 		out.allow(lease, "create") // the request that creates an object has no name to be compared
-		lease.Name = o.LeaderElectionID
-		out.allow(lease, "get", "update")
+		names := []string{o.LeaderElectionID, object.SharedLease(o.LeaderElectionID)}
+		if o.Shards > 0 {
+			names = append(names, object.ShardLeases(o.LeaderElectionID)...)
+		}
+		for _, lease.Name = range names {
+			out.allow(lease, "get", "update")
+		}
 		// The library records the leader as an event of the core group beside its Lease.
 		out.allow(Permission{Namespace: o.OperatorNamespace, Resource: "events"}, "create", "patch")
 	}
+	return out.minimal()
+}
+
+// allowResources adds the permissions that the engine takes for the resources of any package.
+func (o Options) allowResources(out permissions) {
+	o.allowReads(out)
+	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches/status"}, "patch")
+	out.allow(Permission{Namespace: o.Namespace, Group: "events.k8s.io", Resource: "events"}, "create", "patch")
+}
+
+// allowReads adds the permissions that the engine takes to read what it needs besides resources and their objects.
+func (o Options) allowReads(out permissions) {
+	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches"}, "list", "watch")
 	if o.ConfigMap != "" {
 		// A watch of one object asks for list and watch with its name.
 		out.allow(Permission{Namespace: o.ConfigMapNamespace, Resource: "configmaps", Name: o.ConfigMap}, readVerbs...)
 	}
-	return out.minimal()
 }
 
 // Of returns the roles that an operator of some packages needs, and the bindings of these. crds are the
@@ -214,10 +269,19 @@ func (o Options) ofEngine(crds []string) permissions {
 func Of(packages []Package, plurals Plurals, crds []string, o Options) []any {
 	out := o.objects(o.roleName(), o.ofEngine(crds), nil)
 	for _, p := range packages {
-		name := o.roleName(schema.GroupResource{Group: p.Kind.Group, Resource: p.Plural}.String())
-		out = append(out, o.objects(name, o.ofPackage(p, plurals), o.bounds(p))...)
+		by := o.as(p.Account)
+		name := by.roleName(schema.GroupResource{Group: p.Kind.Group, Resource: p.Plural}.String())
+		out = append(out, by.objects(name, o.ofPackage(p, plurals), o.bounds(p))...)
 	}
 	return out
+}
+
+// as returns the options whose roles are those of an account; "" is the operator.
+func (o Options) as(a object.Account) Options {
+	if a != (object.Account{}) {
+		o.OperatorNamespace, o.ServiceAccount = a.Namespace, a.Name
+	}
+	return o
 }
 
 // Permissions returns all permissions of some packages and of the engine, in order. Two lists of them can
@@ -274,6 +338,9 @@ func (o Options) roleName(of ...string) string {
 	parts := []string{"operetta", o.OperatorNamespace, o.ServiceAccount}
 	if o.Namespace != "" {
 		parts = append(parts, o.Namespace)
+	}
+	if o.Shadow {
+		parts = append(parts, "shadow")
 	}
 	return strings.Join(append(parts, of...), ":")
 }

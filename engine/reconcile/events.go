@@ -70,6 +70,15 @@ func (s *state) recordTransition(before, after map[string]any) {
 // maxEvent is the limit of the API server for the message of an Event, in bytes.
 const maxEvent = 1024
 
+// NotSelected returns the event of a resource that has lost a label by which an operator selects it.
+func NotSelected(selector string) rollout.Event {
+	return rollout.Event{
+		Reason: "NotSelected", Warning: true,
+		Message: "this operator serves resources with the labels " + selector + ", and this one no longer has them: it is left as it is, with its objects, " +
+			"and its deletion waits for an operator that selects it",
+	}
+}
+
 // ServedTwice returns the event of a resource whose status another process writes, too.
 func ServedTwice() rollout.Event {
 	return rollout.Event{

@@ -206,10 +206,15 @@ func (l *Reconciler) get(ctx context.Context, key types.NamespacedName) (*unstru
 		return nil, fmt.Errorf("%s %s: %w", l.Kind.Kind, key, err)
 	}
 	if cr == nil {
-		l.memories.forget(key)
-		l.observeGone(key)
+		l.Forget(key)
 	}
 	return cr, nil
+}
+
+// Forget forgets a resource that another process reconciles, or that is gone.
+func (l *Reconciler) Forget(key types.NamespacedName) {
+	l.memories.forget(key)
+	l.observeGone(key)
 }
 
 // newState returns what a reconcile works on, without the state in the status.

@@ -12,7 +12,7 @@ import (
 // layers are the packages of the engine from the top. A package may import what is in
 // its own layer and below; its tests may look further.
 var layers = [][]string{
-	{"importer"},
+	{"importer", "shadow"},
 	{"testcase", "check", "why", "ui"},
 	{"controller", "render", "plan", "capsule"},
 	{"dryrun", "worker"},

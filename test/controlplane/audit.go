@@ -42,6 +42,8 @@ type AuditEvent struct {
 	Time time.Time
 	// User made the request, with the program that UserAgent names.
 	User, UserAgent string
+	// As is the user as whom it was made, by impersonation, or "".
+	As string
 	// Verb is that of Kubernetes, such as list or patch; for requests that are not
 	// about a resource, that of HTTP in lower case.
 	Verb string
@@ -180,7 +182,7 @@ func parseAuditEvent(line []byte) (AuditEvent, error) {
 	var e struct {
 		AuditID                  string
 		RequestReceivedTimestamp time.Time
-		User                     struct{ Username string }
+		User, ImpersonatedUser   struct{ Username string }
 		UserAgent, Verb          string
 		RequestURI               string
 		ObjectRef                struct{ APIGroup, Resource, Subresource, Namespace, Name string }
@@ -191,7 +193,7 @@ func parseAuditEvent(line []byte) (AuditEvent, error) {
 	}
 	return AuditEvent{
 		AuditID: e.AuditID, Time: e.RequestReceivedTimestamp,
-		User: e.User.Username, UserAgent: e.UserAgent, Verb: e.Verb,
+		User: e.User.Username, As: e.ImpersonatedUser.Username, UserAgent: e.UserAgent, Verb: e.Verb,
 		Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource,
 		Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
 		RequestURI: e.RequestURI, Code: e.ResponseStatus.Code,

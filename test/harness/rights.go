@@ -52,6 +52,38 @@ func (s *Env) RestrictOperator(rules ...any) *unstructured.Unstructured {
 	return role
 }
 
+// GrantEverywhere gives a user the rights of some rules in all namespaces, as long as the test runs.
+func (s *Env) GrantEverywhere(user string, rules ...any) {
+	s.T.Helper()
+	role, binding := Object(rbacAPI+"/v1", "ClusterRole", "", s.Namespace), Object(rbacAPI+"/v1", "ClusterRoleBinding", "", s.Namespace)
+	role.Object["rules"] = rules
+	binding.Object["roleRef"] = map[string]any{"apiGroup": rbacAPI, "kind": "ClusterRole", "name": s.Namespace}
+	binding.Object["subjects"] = []any{map[string]any{"apiGroup": rbacAPI, "kind": "User", "name": user}}
+	for _, u := range []*unstructured.Unstructured{role, binding} {
+		s.Create(u)
+		s.T.Cleanup(func() { RemoveForGood(s.T, u) })
+	}
+}
+
+// Account creates a ServiceAccount with the rights of some rules in the namespace of the test, and returns the role.
+func (s *Env) Account(name string, rules ...any) *unstructured.Unstructured {
+	s.T.Helper()
+	s.Create(s.Ref("ServiceAccount", name))
+	return s.grant(name, s.Namespace, s.AccountUser(name), rules...)
+}
+
+// AccountUser returns the user that a ServiceAccount in the namespace of the test is.
+func (s *Env) AccountUser(name string) string {
+	return "system:serviceaccount:" + s.Namespace + ":" + name
+}
+
+// Impersonate is the rule by which a user may act as ServiceAccounts of the namespace.
+func Impersonate(accounts ...any) map[string]any {
+	out := Rule("", []any{"impersonate"}, "serviceaccounts")
+	out["resourceNames"] = accounts
+	return out
+}
+
 // grant creates a role and binds it to a user. It returns the role.
 func (s *Env) grant(name, namespace, user string, rules ...any) *unstructured.Unstructured {
 	s.T.Helper()

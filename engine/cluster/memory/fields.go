@@ -63,6 +63,15 @@ func AppliedFields(object *unstructured.Unstructured) ([]metav1.ManagedFieldsEnt
 	return applied.GetManagedFields(), nil
 }
 
+// Applied returns what a forced apply by the engine makes of a live object, without asking whether it is allowed.
+func Applied(live, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	out, err := newFieldManagers().apply(live, object, cluster.FieldManager)
+	if err != nil {
+		return nil, cluster.WrapError(cluster.RefOf(object), "applying", err)
+	}
+	return out, nil
+}
+
 // update returns the result of an update of a live object, or of none.
 func (f *fieldManagers) update(live, object *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
 	m, err := f.managerFor(object.GroupVersionKind())

@@ -3,18 +3,39 @@ package watch
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/ownership"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
+
+// A Connection is what caches take to an API server: as whom its requests are sent, and who runs the caches. A manager is
+// one. What one has filled serves nobody who acts as another user: caches ask for no rights when they are read.
+type Connection interface {
+	// GetConfig returns as whom, and how, requests are sent.
+	GetConfig() *rest.Config
+	// GetHTTPClient returns the client that sends them.
+	GetHTTPClient() *http.Client
+	// GetScheme returns the types of kinds.
+	GetScheme() *runtime.Scheme
+	// GetRESTMapper returns which kinds are served.
+	GetRESTMapper() meta.RESTMapper
+	// GetLogger returns who is told of watches that fail.
+	GetLogger() logr.Logger
+	// Add runs a part, as a manager does.
+	Add(part manager.Runnable) error
+}
 
 // A Cache is a cache, a client that reads from it, and the errors of its watches.
 type Cache struct {
@@ -24,9 +45,9 @@ type Cache struct {
 	errors *watchErrors
 }
 
-// NewCache returns a cache of one namespace, or of all for "", with the connection of a manager. The
-// caller starts its Cache, or adds that to the manager.
-func NewCache(mgr manager.Manager, namespace string, options cache.Options) (Cache, error) {
+// NewCache returns a cache of one namespace, or of all for "", that asks over a connection. The
+// caller starts its Cache, or adds that to the connection.
+func NewCache(mgr Connection, namespace string, options cache.Options) (Cache, error) {
 	out := Cache{errors: &watchErrors{}}
 	options.HTTPClient, options.Scheme, options.Mapper = mgr.GetHTTPClient(), mgr.GetScheme(), mgr.GetRESTMapper()
 	options.DefaultWatchErrorHandler = out.errors.handle
@@ -48,36 +69,45 @@ func NewCache(mgr manager.Manager, namespace string, options cache.Options) (Cac
 	return out, nil
 }
 
-// Caches has the objects that packages own, for all controllers of a manager. A manager of one
+// Caches has the objects that packages own, for all controllers that act as one user. A manager of one
 // namespace caches the objects of that namespace, and those of another one from the time that an
 // object of a package is there, so that it need not be allowed to list all of them.
 type Caches struct {
 	// Direct reads from and writes to the API server itself.
 	Direct client.Client
 
-	manager manager.Manager
+	connection Connection
 	// namespace is the one that primary is restricted to; "" is none.
 	namespace string
 	// primary also has cluster-scoped objects.
-	primary Cache
-	// All controllers share schemas and creations.
-	schemas   cluster.Schemas
-	creations *cluster.Creations
-	finished  *finishedObjects
-	large     *largeObjects
-	unpacked  *unpackedObjects
-	log       logr.Logger
+	primary  Cache
+	shared   Shared
+	finished *finishedObjects
+	large    *largeObjects
+	unpacked *unpackedObjects
+	log      logr.Logger
 
 	mu           sync.Mutex
 	perNamespace map[string]Cache
 }
 
-// NewCaches returns the caches of a manager of one namespace, or of all for "". They run when the
-// manager runs.
-func NewCaches(mgr manager.Manager, namespace string, log logr.Logger) (*Caches, error) {
+// Shared is what all controllers of a process share, whoever they act as: neither has what objects hold.
+type Shared struct {
+	schemas   cluster.Schemas
+	creations *cluster.Creations
+}
+
+// NewShared returns what the caches of a process share.
+func NewShared(config *rest.Config) Shared {
+	return Shared{cluster.PublishedSchemas(config), cluster.NewCreations()}
+}
+
+// NewCaches returns the caches of a connection of one namespace, or of all for "". They run when the
+// connection runs them.
+func NewCaches(mgr Connection, namespace string, shared Shared, log logr.Logger) (*Caches, error) {
 	c := &Caches{
-		manager: mgr, namespace: namespace, perNamespace: map[string]Cache{}, finished: newFinishedObjects(), large: newLargeObjects(), unpacked: newUnpackedObjects(), log: log,
-		schemas: cluster.PublishedSchemas(mgr.GetConfig()), creations: cluster.NewCreations(),
+		connection: mgr, namespace: namespace, perNamespace: map[string]Cache{}, finished: newFinishedObjects(), large: newLargeObjects(), unpacked: newUnpackedObjects(), log: log,
+		shared: shared,
 	}
 	var err error
 	if c.primary, err = c.open(namespace); err != nil {
@@ -97,7 +127,7 @@ func (c *Caches) open(namespace string) (Cache, error) {
 	if err != nil {
 		return Cache{}, err
 	}
-	out, err := NewCache(c.manager, namespace, cache.Options{
+	out, err := NewCache(c.connection, namespace, cache.Options{
 		DefaultLabelSelector: ours,
 		DefaultTransform:     guarded(c.log, c.keep),
 	})
@@ -105,7 +135,7 @@ func (c *Caches) open(namespace string) (Cache, error) {
 		return Cache{}, err
 	}
 	// Only the library's own cache says that it needs no leader election.
-	return out, c.manager.Add(out.Cache)
+	return out, c.connection.Add(out.Cache)
 }
 
 // keep is the transform of a cache of owned objects: it returns what the cache keeps of one.

@@ -88,8 +88,8 @@ func (c *Cluster) part(of Cache, namespace string) *cluster.Live {
 	defer c.mu.Unlock()
 	if c.parts[of.Cache] == nil {
 		c.parts[of.Cache] = &cluster.Live{
-			Client: of.Client, Direct: c.caches.Direct, Kinds: cluster.Kinds(c.caches.manager.GetConfig()), Namespace: c.caches.namespace,
-			Watch: c.objectWatchesIn(of, namespace).ensure, Schemas: c.caches.schemas, Creations: c.caches.creations, ReadFull: c.caches.readFull,
+			Client: of.Client, Direct: c.caches.Direct, Kinds: cluster.Kinds(c.caches.connection.GetConfig()), Namespace: c.caches.namespace,
+			Watch: c.objectWatchesIn(of, namespace).ensure, Schemas: c.caches.shared.schemas, Creations: c.caches.shared.creations, ReadFull: c.caches.readFull,
 		}
 	}
 	return c.parts[of.Cache]

@@ -20,7 +20,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // Inputs watches what the resources of a package read and do not own: of each input only the objects
@@ -49,7 +48,7 @@ type InputEvent struct {
 // NewInputs returns the watches of the inputs of one package, which the caller adds to the manager.
 // They enqueue resources because of an object that has changed, or, for the zero value, because they
 // can read a kind now.
-func NewInputs(mgr manager.Manager, enqueue func(InputEvent, ...types.NamespacedName)) *Inputs {
+func NewInputs(mgr Connection, enqueue func(InputEvent, ...types.NamespacedName)) *Inputs {
 	return newInputs(enqueue, func(key inputKey) (Cache, error) {
 		options := cache.Options{DefaultTransform: stripFieldSets} // no package reads them
 		if key.name != "" {

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
@@ -50,7 +49,7 @@ const (
 )
 
 // NewPatches returns the watch of Patches in one namespace, or all for "". It runs when the manager runs.
-func NewPatches(mgr manager.Manager, direct client.Client, namespace string, log logr.Logger) (*Patches, error) {
+func NewPatches(mgr Connection, direct client.Client, namespace string, log logr.Logger) (*Patches, error) {
 	p := &Patches{direct: direct, namespace: namespace, log: log}
 	var err error
 	if p.cache, err = NewCache(mgr, namespace, cache.Options{SyncPeriod: new(Resync), DefaultTransform: trimPatch}); err != nil {

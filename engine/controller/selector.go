@@ -1,0 +1,113 @@
+package controller
+
+import (
+	"context"
+	"sync"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/controller/watch"
+	"operetta.dev/engine/plan"
+	"operetta.dev/engine/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+// selection selects the custom resources that are served in a list.
+func (o Options) selection() client.ListOption {
+	if o.Selector == nil {
+		return client.MatchingLabelsSelector{Selector: labels.Everything()}
+	}
+	return client.MatchingLabelsSelector{Selector: o.Selector}
+}
+
+// departedResources are the resources of a kind that a watch with a selector sees no more: they are gone, or have lost a label.
+// What has lost it is left as it is, and so are its objects, because another process may select it. It is told so by an event:
+// its status is that of whoever serves it now.
+type departedResources struct {
+	selector labels.Selector
+	kind     schema.GroupVersionKind
+	direct   client.Reader
+	log      logr.Logger
+	recorder reconcile.Recorder
+
+	mu   sync.Mutex
+	keys map[types.NamespacedName]bool
+}
+
+func newDepartedResources(selector labels.Selector, kind schema.GroupVersionKind, direct client.Reader, log logr.Logger, recorder reconcile.Recorder) *departedResources {
+	return &departedResources{selector: selector, kind: kind, direct: direct, log: log, recorder: recorder, keys: map[types.NamespacedName]bool{}}
+}
+
+// predicate returns a predicate that notes what a watch sees no more, and lets all events through. For nil it notes nothing.
+func (d *departedResources) predicate() predicate.Predicate {
+	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
+		if d != nil {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.keys[client.ObjectKeyFromObject(e.Object)] = true
+		}
+		return true
+	}}
+}
+
+// report says of a resource that has lost its label that it is left as it is. It asks the API server once for each resource that a
+// watch sees no more.
+func (d *departedResources) report(ctx context.Context, key types.NamespacedName) error {
+	if d == nil || !d.take(key) {
+		return nil
+	}
+	u := watch.NewObject(d.kind)
+	err := d.direct.Get(ctx, key, u)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.keys[key] = true // it is asked about again
+		return err
+	case d.selector.Matches(labels.Set(u.GetLabels())):
+		return nil // it was created anew, or has the label again
+	}
+	e := reconcile.NotSelected(d.selector.String())
+	d.log.Info(e.Message, "kind", d.kind.GroupKind().String(), "resource", key.String())
+	d.recorder.Record(u, e)
+	return nil
+}
+
+// take forgets a resource, and reports whether it was noted.
+func (d *departedResources) take(key types.NamespacedName) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	noted := d.keys[key]
+	delete(d.keys, key)
+	return noted
+}
+
+// selectedResources is a cluster of plans with the resources that a selector selects; nil selects all.
+type selectedResources struct {
+	plan.Snapshot
+
+	selector labels.Selector
+}
+
+// Resources implements plan.Snapshot.
+func (s selectedResources) Resources(ctx context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	all, err := s.Snapshot.Resources(ctx, kind)
+	if err != nil || s.selector == nil {
+		return all, err
+	}
+	var out []*unstructured.Unstructured
+	for _, u := range all {
+		if s.selector.Matches(labels.Set(u.GetLabels())) {
+			out = append(out, u)
+		}
+	}
+	return out, nil
+}

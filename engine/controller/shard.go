@@ -1,0 +1,82 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/object"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+// A Shard is the part of all custom resources that a process serves, beside others with the same Count. The zero value is all.
+type Shard struct{ Index, Count int }
+
+// Check errors if there is no such shard.
+func (s Shard) Check() error {
+	switch {
+	case s == Shard{}:
+		return nil
+	case s.Count < 1 || s.Count > object.MaxShards:
+		return fmt.Errorf("there are 1 to %d shards, not %d", object.MaxShards, s.Count)
+	case s.Index < 0 || s.Index >= s.Count:
+		return fmt.Errorf("of %d shards, the last one is %d: there is no shard %d", s.Count, s.Count-1, s.Index)
+	}
+	return nil
+}
+
+// count is how many shards there are.
+func (s Shard) count() int { return max(1, s.Count) }
+
+// Owns reports whether a resource is in the shard. It is in one of each count, by its UID: nobody chooses that.
+func (s Shard) Owns(uid types.UID) bool {
+	if s.count() == 1 {
+		return true
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(uid))
+	return h.Sum64()%uint64(s.Count) == uint64(s.Index) //nolint:gosec // neither is negative, as Check says
+}
+
+// First reports whether the shard is the one that does what only one process may: definitions, certificates, and
+// Patches that no package is responsible for.
+func (s Shard) First() bool { return s.Index == 0 }
+
+// addFirst adds what only one process may do.
+func (m *Manager) addFirst(r manager.Runnable) error {
+	if !m.options.Shard.First() {
+		return nil
+	}
+	return m.manager.Add(r)
+}
+
+// predicate lets the events of the resources of a shard through, and all deletions: what is known of a key is forgotten.
+func (s Shard) predicate() predicate.Predicate {
+	owns := func(o client.Object) bool { return s.Owns(o.GetUID()) }
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { return owns(e.Object) },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return owns(e.ObjectNew) },
+		GenericFunc: func(e event.GenericEvent) bool { return owns(e.Object) },
+	}
+}
+
+// only returns a function that reconciles the resources of a shard, and forgets all others: an event of an object
+// enqueues what the object names, whoever serves that. A resource that is not there is in the first shard, which tells its Patches.
+func (s Shard) only(uid func(types.NamespacedName) types.UID, once reconcileFunc, forget func(types.NamespacedName)) reconcileFunc {
+	if s.count() == 1 {
+		return once
+	}
+	return func(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+		is := uid(key)
+		if is == "" && s.First() || is != "" && s.Owns(is) {
+			return once(ctx, key)
+		}
+		forget(key)
+		return 0, nil
+	}
+}

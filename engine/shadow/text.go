@@ -1,0 +1,92 @@
+package shadow
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"operetta.dev/engine/plan"
+)
+
+// Text returns how a resource compares as a person reads it: a line, and below it what is not the same.
+func (r Resource) Text(ink plan.Ink) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s\n", r.Title(), paint(headlineInk(ink, r.State), r.Headline()))
+	for _, p := range r.Problems {
+		fmt.Fprintf(&b, "  %s %s\n", paint(ink.Bad, "!"), p)
+	}
+	for _, o := range r.Objects {
+		o.text(&b, ink, r.Namespace)
+	}
+	for _, p := range r.Undecided {
+		fmt.Fprintf(&b, "  %s %s\n", paint(ink.Warn, "?"), p)
+	}
+	for _, h := range r.Hooks {
+		fmt.Fprintf(&b, "  %s\n", paint(ink.Dim, "note: the hook "+h+" may run once the kind is handed over"))
+	}
+	for _, o := range r.Owners {
+		fmt.Fprintf(&b, "  %s\n", paint(ink.Dim, "note: "+o))
+	}
+	return b.String()
+}
+
+// headlineInk colours a state.
+func headlineInk(ink plan.Ink, state State) func(string) string {
+	switch state {
+	case Same:
+		return ink.Good
+	case Different, Undecided:
+		return ink.Warn
+	case Invalid, Unreadable:
+		return ink.Bad
+	case Deleting:
+	}
+	return ink.Dim
+}
+
+// text writes an object that is not the same.
+func (o Object) text(b *strings.Builder, ink plan.Ink, home string) {
+	sign := map[Relation]string{
+		Missing: paint(ink.Good, "+"), Going: paint(ink.Warn, "?"), Unrendered: paint(ink.Bad, "-"), Changed: paint(ink.Warn, "~"),
+	}[o.Relation]
+	if o.Namespace == home {
+		o.Namespace = ""
+	}
+	component := ""
+	if o.Component != "" {
+		component = o.Component + ": "
+	}
+	fmt.Fprintf(b, "  %s %s%s %s\n", sign, component, o, paint(ink.Dim, relationWords[o.Relation]))
+	for _, f := range o.Fields {
+		fmt.Fprintf(b, "      %s\n", f)
+	}
+	if o.MoreFields > 0 {
+		fmt.Fprintf(b, "      and %d more\n", o.MoreFields)
+	}
+	if o.Alike != "" {
+		fmt.Fprintf(b, "      %s\n", paint(ink.Dim, o.Alike+" is alike, and not rendered: is it this one under another name?"))
+	}
+}
+
+// String returns the field on one line.
+func (f Field) String() string {
+	out := fmt.Sprintf("%s: live %s, wanted %s", f.Path, orNone(f.Live), orNone(f.Wanted))
+	switch len(f.Managers) {
+	case 0:
+		return out
+	case 1:
+		return out + " (manager " + f.Managers[0] + ")"
+	}
+	return out + " (managers " + strings.Join(f.Managers, ", ") + ")"
+}
+
+// orNone returns a value as it is shown.
+func orNone(value string) string { return cmp.Or(value, "(none)") }
+
+// paint returns a coloured text.
+func paint(with func(string) string, text string) string {
+	if with == nil {
+		return text
+	}
+	return with(text)
+}
