@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"sync"
 	"testing"
@@ -99,8 +100,8 @@ type leaseStore struct {
 	mu      sync.Mutex
 	version int
 	by      map[string]*coordinationv1.Lease
-	// before is called before an update.
-	before func(name string)
+	// before is called before an update, and created after a creation.
+	before, created func(name string)
 	// refused are the names that nobody may read.
 	refused map[string]bool
 }
@@ -139,11 +140,16 @@ func (s *leaseStore) put(u *coordinationv1.Lease) *coordinationv1.Lease {
 
 func (s *leaseStore) Create(_ context.Context, u *coordinationv1.Lease, _ metav1.CreateOptions) (*coordinationv1.Lease, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.by[u.Name] != nil {
+		s.mu.Unlock()
 		return nil, apierrors.NewAlreadyExists(leaseResource, u.Name)
 	}
-	return s.put(u), nil
+	out, created := s.put(u), s.created
+	s.mu.Unlock()
+	if created != nil {
+		created(u.Name)
+	}
+	return out, nil
 }
 
 func (s *leaseStore) Update(_ context.Context, u *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
@@ -157,6 +163,9 @@ func (s *leaseStore) Update(_ context.Context, u *coordinationv1.Lease, _ metav1
 	defer s.mu.Unlock()
 	if s.by[u.Name] == nil || s.by[u.Name].ResourceVersion != u.ResourceVersion {
 		return nil, apierrors.NewConflict(leaseResource, u.Name, errors.New("it has changed"))
+	}
+	if reflect.DeepEqual(s.by[u.Name], u) {
+		return u.DeepCopy(), nil // what changes nothing gets no other version
 	}
 	return s.put(u), nil
 }
@@ -329,6 +338,31 @@ func TestAChangeFailsWhenSomebodyHasBegunToServeSince(t *testing.T) {
 		mu.Unlock()
 		if now {
 			once()
+		}
+	}
+	err := store.process("new", Shard{2, 3}).change(t.Context(), 2)
+	if !apierrors.IsConflict(err) {
+		t.Errorf("the number is changed under who serves: %v", err)
+	}
+	if _, count, err := old.read(t.Context()); count != 2 || err != nil {
+		t.Errorf("the count is %d (error %v)", count, err)
+	}
+}
+
+// A process may stand still as soon as it has taken the last Lease: all of them expire, and somebody serves before it goes on.
+func TestAChangeFailsWhenItsLeasesHaveExpiredBeforeItsLastStep(t *testing.T) {
+	t.Parallel()
+	store := &leaseStore{by: map[string]*coordinationv1.Lease{}}
+	old := store.process("old", Shard{0, 2})
+	if err := old.write(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	store.created = func(name string) {
+		if name != object.ShardLease("op", 1) {
+			return
+		}
+		if err := old.enter(t.Context()); err != nil { // also if it was the last one to begin already
+			t.Error(err)
 		}
 	}
 	err := store.process("new", Shard{2, 3}).change(t.Context(), 2)
