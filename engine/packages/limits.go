@@ -127,17 +127,17 @@ func (r *Reconciler) withinLimits(ctx context.Context, p Package, s *state, next
 		return nil, false // it is taken over only once no resource is left
 	case s.served != nil:
 		served = &Candidate{Program: s.served, CRD: s.crd}
-	case !s.unusable(last.digest):
+	case !r.unusable(p, s, last):
 		return waitsForPlan("the version that was accepted last is not served yet", servedAgain), false
 	}
 	return r.planOf(ctx, p, s, served, next), true
 }
 
-// unusable reports whether the examination of a content has found that it cannot be served. One that was ended has found nothing,
-// and is repeated.
-func (s *state) unusable(digest string) bool {
-	e := s.exams[digest]
-	return e != nil && e.ended() && e.foundFaults()
+// unusable reports whether what was accepted last will not be served: more signatures are demanded by now than it was verified
+// by, or its examination has found that it cannot be. One that was ended has found nothing, and is repeated.
+func (r *Reconciler) unusable(p Package, s *state, last *revision) bool {
+	e := s.exams[last.digest]
+	return r.accepts(p, last.provenance) != nil || e != nil && e.ended() && e.foundFaults()
 }
 
 // beingPlanned is the message of a content whose plan is being made.
