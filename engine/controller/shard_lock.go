@@ -244,7 +244,7 @@ func (e *shardElection) unlessAlone(err error) error {
 
 // await returns once the count is the agreed one, which it makes it when it can.
 func (e *shardElection) await(ctx context.Context) error {
-	said := 0
+	said, refused := 0, false
 	for {
 		_, count, err := e.read(ctx)
 		if err = e.unlessAlone(err); err != nil {
@@ -259,6 +259,10 @@ func (e *shardElection) await(ctx context.Context) error {
 		}
 		if err := e.change(ctx, count); err != nil && ctx.Err() == nil {
 			e.log.V(1).Info("the number of shards is not changed yet", "why", err.Error())
+			if apierrors.IsForbidden(err) && !refused {
+				e.log.Info("the operator may not take the Lease of each shard, so it cannot change their number; operetta rbac --shards prints the role", "shards", e.shard.count(), "agreed", count, "error", err.Error())
+				refused = true
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -331,6 +335,9 @@ func (e *shardElection) hold(ctx context.Context, cancel context.CancelFunc, hel
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(e.times.patience):
+		if _, err := e.leases.Get(ctx, name, metav1.GetOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the Lease %s/%s cannot be taken: %w", e.namespace, name, err)
+		}
 		return fmt.Errorf("the Lease %s/%s is held", e.namespace, name)
 	}
 }

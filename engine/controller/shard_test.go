@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -346,6 +348,39 @@ func TestAChangeFailsWhenSomebodyHasBegunToServeSince(t *testing.T) {
 	}
 	if _, count, err := old.read(t.Context()); count != 2 || err != nil {
 		t.Errorf("the count is %d (error %v)", count, err)
+	}
+}
+
+// The roles of an operator without shards name no Leases of shards.
+func TestWhoMayNotTakeTheLeaseOfAShardIsTold(t *testing.T) {
+	t.Parallel()
+	store := &leaseStore{by: map[string]*coordinationv1.Lease{}, refused: map[string]bool{object.ShardLease("op", 1): true}}
+	if err := store.process("old", Shard{0, 2}).write(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var said []string
+	e := store.process("new", Shard{})
+	e.log = funcr.New(func(_, args string) {
+		mu.Lock()
+		defer mu.Unlock()
+		said = append(said, args)
+	}, funcr.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := e.await(ctx); err == nil {
+		t.Error("the number is agreed on")
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	var hints []string
+	for _, one := range said {
+		if strings.Contains(one, "may not take") {
+			hints = append(hints, one)
+		}
+	}
+	if len(hints) != 1 || !strings.Contains(hints[0], "op-1") || !strings.Contains(hints[0], "--shards") {
+		t.Errorf("it is said %d times: %q", len(hints), said)
 	}
 }
 
