@@ -195,7 +195,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	}
 	c.reconciler = &reconcile.Reconciler{
 		Kind:           gvk,
-		Resources:      c.capsules.Cluster(observedStatus{c.as.caches.Resources(c.as.resources.Client), others}),
+		Resources:      c.capsules.Cluster(observedStatus{ownResources{c.as.caches.Resources(c.as.resources.Client), m.options.Shard}, others}),
 		Cluster:        c.capsules.Cluster(c.objects),
 		Patches:        c.capsules.Cluster(c.patches),
 		Recorder:       c.as.recorder,

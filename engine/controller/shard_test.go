@@ -16,11 +16,14 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/object"
 	"operetta.dev/test/machine"
 )
@@ -91,6 +94,37 @@ func TestAShardReconcilesItsOwnAndForgetsTheRest(t *testing.T) {
 		}
 		if row.shard != (Shard{}) && forgotten == 0 {
 			t.Errorf("%s: it remembers what another process has", name)
+		}
+	}
+}
+
+// Between the look at the UID and the reconcile, a resource may be created, or replaced by another one of its name.
+func TestAShardReadsNoResourceThatItDoesNotOwn(t *testing.T) {
+	t.Parallel()
+	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
+	all := memory.New()
+	all.Serve(kind.GroupKind(), cluster.Namespaced)
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace("n")
+	u.SetName("x")
+	made, err := all.Put("kubectl", u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, ref := range map[string]cluster.Ref{"there": cluster.RefOf(made), "gone": {GroupVersionKind: kind, Namespace: "n", Name: "y"}} {
+		readers := 0
+		for i := range 3 {
+			got, err := ownResources{all, Shard{i, 3}}.GetCached(t.Context(), ref)
+			if got != nil && err != nil || got == nil && err == nil && name == "there" {
+				t.Errorf("%s: it is %v (error %v)", name, got, err)
+			}
+			if err == nil {
+				readers++
+			}
+		}
+		if want := map[string]int{"there": 1, "gone": 3}[name]; readers != want {
+			t.Errorf("%s: %d shards read it", name, readers)
 		}
 	}
 }
