@@ -173,3 +173,10 @@ func unfinished(err error) fault.Fault {
 func untried(dir string, r check.Report) fault.Fault {
 	return fault.Fault{Message: fmt.Sprintf("%s: there was time for %d of %d resources", dir, r.Cases, r.Cases+r.Untried), Hint: "--bound tries fewer of them"}
 }
+
+// noneReady returns the warning about a package of which no resource became ready, so that most of it was not tried.
+func noneReady(r check.Report) fault.Fault {
+	out := *r.Waits
+	out.Message = fmt.Sprintf("none of the resources that were tried became ready in memory, so what comes later was not checked: %s", out.Message)
+	return out
+}

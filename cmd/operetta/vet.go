@@ -247,6 +247,8 @@ func (v vetOptions) tryCases(ctx context.Context, s streams, dirs []string, find
 			findings[i].Faults = append(findings[i].Faults, unfinished(err))
 		case report.Untried > 0:
 			findings[i].Warnings = append(findings[i].Warnings, untried(dir, report))
+		case report.Waits != nil && len(report.Counterexamples) == 0:
+			findings[i].Warnings = append(findings[i].Warnings, noneReady(report))
 		}
 		findings[i].Check = &report
 	}

@@ -60,6 +60,8 @@ type Report struct {
 	// Undecided are the cases that did not, or that were rejected, for a reason that may be that something is
 	// made up here.
 	Undecided int `json:"undecided,omitempty"`
+	// Waits says what a case waits for that is undecided, if none became ready.
+	Waits *fault.Fault `json:"waits,omitempty"`
 	// Untried are the cases for which there was no time.
 	Untried int `json:"untried,omitempty"`
 	// Unmade says why there are no cases, or is "".
@@ -242,6 +244,7 @@ func (c *checker) add(ctx context.Context, s selection) error {
 		c.report.Ready++
 	case len(out.problems) == 0:
 		c.report.Undecided++
+		c.report.noteWait(out.waits)
 	}
 	for _, path := range out.held {
 		c.held[path] = true
@@ -254,6 +257,13 @@ func (c *checker) add(ctx context.Context, s selection) error {
 		}
 	}
 	return nil
+}
+
+// noteWait keeps what a case waits for: a refusal, or else what came first.
+func (r *Report) noteWait(f *fault.Fault) {
+	if f != nil && (r.Waits == nil || f.Code == fault.Invalid && r.Waits.Code != fault.Invalid) {
+		r.Waits = f
+	}
 }
 
 // tell tells a finding, unless another case may show that it is none, or there are too many.
@@ -286,6 +296,9 @@ func (c *checker) finish(ctx context.Context) (Report, error) {
 			return Report{}, err
 		}
 		c.report.Counterexamples = append(c.report.Counterexamples, small)
+	}
+	if c.report.Ready > 0 {
+		c.report.Waits = nil
 	}
 	return c.report, nil
 }

@@ -15,7 +15,7 @@ func (c *checker) withOthers(ctx context.Context, s selection, out outcome) (out
 	for len(out.samples) > 0 {
 		at := slices.IndexFunc(out.problems, func(p problem) bool {
 			_, looked := counts[p.key()]
-			return !looked && !c.known[p.key()]
+			return !looked && !c.known[p.key()] && !p.isOwn
 		})
 		if at < 0 {
 			break

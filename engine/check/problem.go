@@ -14,6 +14,8 @@ type problem struct {
 	early bool
 	// isSmall is true if there is no smaller resource to look for.
 	isSmall bool
+	// isOwn is true if no value of an input can have caused it.
+	isOwn bool
 	// predicate is the path of the predicate that is false for good in this case, or "". It is a fault only if
 	// it is true in no case.
 	predicate string
@@ -39,6 +41,8 @@ type outcome struct {
 	// ready says that it became ready.
 	ready    bool
 	problems []problem
+	// waits says what the case waits for if it did not become ready.
+	waits *fault.Fault
 	// samples are the values of inputs that may have caused a problem.
 	samples []*sample
 	// held are the paths of the predicates that were true.

@@ -14,6 +14,7 @@ import (
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/render"
 	"operetta.dev/engine/rollout"
@@ -64,6 +65,7 @@ func (c *checker) try(ctx context.Context, s selection, repeats bool) (outcome, 
 		err := t.leadsBack(ctx, put)
 		return t.out, err
 	}
+	t.out.waits = t.firstWait()
 	if len(t.out.problems) == 0 && !t.uncertain {
 		t.neverReady()
 	}
@@ -216,9 +218,10 @@ func (t *trial) look(ctx context.Context) error {
 	}
 	silent := map[string]bool{}
 	at := map[string]fault.Position{}
+	own := map[string]bool{}
 	duplicate := false
 	for _, c := range d.Components {
-		at["components."+c.Name] = positionOf(c)
+		at["components."+c.Name], own["components."+c.Name] = positionOf(c), t.isOwn(c)
 		if c.Reason == status.ReasonDuplicateObject { // the other component has the same fault
 			silent["components."+c.Name], duplicate = duplicate, true
 		}
@@ -238,9 +241,21 @@ func (t *trial) look(ctx context.Context) error {
 		if f.Position.IsZero() {
 			f.Position = at[f.Path]
 		}
-		t.report(f)
+		t.out.add(problem{fault: f, live: t.liveObjects(), early: !t.began, isOwn: own[f.Path]})
 	}
 	return nil
+}
+
+// isOwn reports whether objects of a component were refused, and no input has a part in what they are: inputs only decide
+// whether it comes to that.
+func (t *trial) isOwn(c rollout.ComponentPreview) bool {
+	if c.Reason != status.ReasonObjectRejected && c.Reason != status.ReasonApplyFailed {
+		return false
+	}
+	return !slices.ContainsFunc(c.Objects, func(o rollout.ObjectPreview) bool {
+		refs, shown := t.program.Syntax().RestsOn(c.Name, o.Object)
+		return !shown || slices.ContainsFunc(refs, func(r syntax.Reference) bool { return r.Path[0] != "cr" })
+	})
 }
 
 func verifyPath(component, predicate string) string {
