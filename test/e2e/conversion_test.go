@@ -73,7 +73,7 @@ func webApp(s *env, group, version, name string, spec map[string]any) *unstructu
 func TestF30K47AWebAppIsReadAndWrittenInBothVersions(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
-	const group = "converted.example.com"
+	const group = "versions.example.com" // kubectl get webapp means the first group by name, which is that of the other tests
 	startConverting(t, s, copyOfWebApp(t, group, asItIs), "webapps."+group)
 	kubectl := func(arguments ...string) string {
 		t.Helper()
