@@ -176,7 +176,7 @@ func untried(dir string, r check.Report) fault.Fault {
 
 // noneReady returns the warning about a package of which no resource became ready, so that most of it was not tried.
 func noneReady(r check.Report) fault.Fault {
-	out := *r.Waits
+	out := *r.Rejected
 	out.Message = fmt.Sprintf("none of the resources that were tried became ready in memory, so what comes later was not checked: %s", out.Message)
 	return out
 }

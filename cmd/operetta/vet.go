@@ -247,7 +247,7 @@ func (v vetOptions) tryCases(ctx context.Context, s streams, dirs []string, find
 			findings[i].Faults = append(findings[i].Faults, unfinished(err))
 		case report.Untried > 0:
 			findings[i].Warnings = append(findings[i].Warnings, untried(dir, report))
-		case report.Waits != nil && len(report.Counterexamples) == 0:
+		case report.Rejected != nil && len(report.Counterexamples) == 0:
 			findings[i].Warnings = append(findings[i].Warnings, noneReady(report))
 		}
 		findings[i].Check = &report

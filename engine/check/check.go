@@ -60,8 +60,9 @@ type Report struct {
 	// Undecided are the cases that did not, or that were rejected, for a reason that may be that something is
 	// made up here.
 	Undecided int `json:"undecided,omitempty"`
-	// Waits says what a case waits for that is undecided, if none became ready.
-	Waits *fault.Fault `json:"waits,omitempty"`
+	// Rejected says why the objects of a case were refused, if that may be because something is made up, and no case became
+	// ready.
+	Rejected *fault.Fault `json:"rejected,omitempty"`
 	// Untried are the cases for which there was no time.
 	Untried int `json:"untried,omitempty"`
 	// Unmade says why there are no cases, or is "".
@@ -244,7 +245,9 @@ func (c *checker) add(ctx context.Context, s selection) error {
 		c.report.Ready++
 	case len(out.problems) == 0:
 		c.report.Undecided++
-		c.report.noteWait(out.waits)
+		if c.report.Rejected == nil {
+			c.report.Rejected = out.rejected
+		}
 	}
 	for _, path := range out.held {
 		c.held[path] = true
@@ -257,13 +260,6 @@ func (c *checker) add(ctx context.Context, s selection) error {
 		}
 	}
 	return nil
-}
-
-// noteWait keeps what a case waits for: a refusal, or else what came first.
-func (r *Report) noteWait(f *fault.Fault) {
-	if f != nil && (r.Waits == nil || f.Code == fault.Invalid && r.Waits.Code != fault.Invalid) {
-		r.Waits = f
-	}
 }
 
 // tell tells a finding, unless another case may show that it is none, or there are too many.
@@ -298,7 +294,7 @@ func (c *checker) finish(ctx context.Context) (Report, error) {
 		c.report.Counterexamples = append(c.report.Counterexamples, small)
 	}
 	if c.report.Ready > 0 {
-		c.report.Waits = nil
+		c.report.Rejected = nil
 	}
 	return c.report, nil
 }

@@ -41,8 +41,8 @@ type outcome struct {
 	// ready says that it became ready.
 	ready    bool
 	problems []problem
-	// waits says what the case waits for if it did not become ready.
-	waits *fault.Fault
+	// rejected says why objects were refused in the end, if they were.
+	rejected *fault.Fault
 	// samples are the values of inputs that may have caused a problem.
 	samples []*sample
 	// held are the paths of the predicates that were true.

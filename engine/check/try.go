@@ -65,7 +65,7 @@ func (c *checker) try(ctx context.Context, s selection, repeats bool) (outcome, 
 		err := t.leadsBack(ctx, put)
 		return t.out, err
 	}
-	t.out.waits = t.firstWait()
+	t.out.rejected = t.rejected()
 	if len(t.out.problems) == 0 && !t.uncertain {
 		t.neverReady()
 	}

@@ -43,16 +43,11 @@ func (t *trial) neverReady() {
 	})
 }
 
-// firstWait returns what the first component waits for that is not done and waits for no other one, or nil.
-func (t *trial) firstWait() *fault.Fault {
-	for _, w := range t.waits() {
-		if len(w.follows) == 0 {
-			c := w.component
-			code := fault.Incomplete
-			if c.Reason == status.ReasonObjectRejected {
-				code = fault.Invalid
-			}
-			return &fault.Fault{Code: code, Position: positionOf(c), Path: "components." + c.Name, Message: t.last.Redactor.Text(c.Message)}
+// rejected returns why the objects of a component were refused, or nil.
+func (t *trial) rejected() *fault.Fault {
+	for _, c := range t.last.Components {
+		if c.Reason == status.ReasonObjectRejected {
+			return &fault.Fault{Position: positionOf(c), Path: "components." + c.Name, Message: t.last.Redactor.Text(c.Message)}
 		}
 	}
 	return nil

@@ -19,6 +19,7 @@ import (
 
 // copyOfWebApp writes package webapp for a group of its own, so that no other test has another definition of its kind, and
 // returns its folder. The edit changes the file with version v1alpha1.
+// Its name has to come after example.com: of several groups with webapps, kubectl means the first.
 func copyOfWebApp(t *testing.T, group string, edit func(string) string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "cue", "webapp")
@@ -73,7 +74,7 @@ func webApp(s *env, group, version, name string, spec map[string]any) *unstructu
 func TestF30K47AWebAppIsReadAndWrittenInBothVersions(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
-	const group = "converted.example.com"
+	const group = "versions.example.com"
 	startConverting(t, s, copyOfWebApp(t, group, asItIs), "webapps."+group)
 	kubectl := func(arguments ...string) string {
 		t.Helper()
@@ -146,7 +147,7 @@ func installedDefinition(t *testing.T, name string) (*apiextensionsv1.CustomReso
 func TestAnOperatorWithoutWebhooksServesTheStorageVersionAlone(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
-	const group = "ended.example.com"
+	const group = "lone.example.com"
 	dir := copyOfWebApp(t, group, asItIs)
 	startConverting(t, s, dir, "webapps."+group)
 	s.Operator.Stop()

@@ -14,6 +14,7 @@ var generational = map[string][]string{
 	"":                             {"Pod", "PodTemplate", "ReplicationController"},
 	"admissionregistration.k8s.io": cluster.WithoutNamespace("admissionregistration.k8s.io"),
 	"apps":                         {"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"},
+	"autoscaling":                  {"HorizontalPodAutoscaler"},
 	"batch":                        {"CronJob", "Job"},
 	"discovery.k8s.io":             {"EndpointSlice"},
 	"flowcontrol.apiserver.k8s.io": cluster.WithoutNamespace("flowcontrol.apiserver.k8s.io"),
