@@ -25,11 +25,12 @@ the reason of Kubernetes: no node, the image, a crash, an unbound claim, a missi
 It reads with your permissions and writes nothing. It needs no package and no running operator, and
 says what you may not read. The same is in the status of the resource, without the objects.
 
-What triggered the last reconciles, which requests they cost, and which watches there are, only the
-operator knows, since it started. Name it with --operator-namespace, to reach the pod that leads as
-kubectl port-forward does, or with --operator-address. It answers whoever may get the resource, and is
-sent your token for that, or your certificate without its key: name only an operator that you trust.
-It has to serve metrics over TLS. Without it, the last writes to the objects are shown.
+What triggered the last reconciles, which requests they cost, and which watches there are, only
+the operator knows, since it started. Name it with --operator-namespace, to reach the pod that
+leads as kubectl port-forward does, or with --operator-address. It answers whoever may get the
+resource, and is sent your token for that, or your certificate without its key: name only an
+operator that you trust. It has to serve metrics over TLS. Without it, the last writes to the
+objects are shown.
 
 The exit code is 1 if the resource is not ready, so that a script can ask.`
 

@@ -64,8 +64,8 @@ With --impersonate PACKAGE=NAMESPACE/NAME, as with operetta run, the operator ac
 account for the resources of a package. The account, its roles and policies are among the objects,
 and the operator gets the right to impersonate it, and nobody else.
 
-With --shards N, the operator is a StatefulSet of N processes in place of the Deployment; each serves
-its shard of the custom resources, as with operetta run. --replicas has no effect then.
+With --shards N, the operator is a StatefulSet of N processes in place of the Deployment; each
+serves its shard of the custom resources, as with operetta run. --replicas has no effect then.
 
 With --argocd, the part of Argo CD's ConfigMap is printed, too, by which it knows how far the
 resources of the packages are.

@@ -25,10 +25,10 @@ The credentials are those of the cue command: cue login, or the configuration of
 registry on this machine is reached by plain HTTP, and so are those that --insecure-registry
 names.
 
-With --sign-key, the artifact is signed as cosign sign --key signs it without a transparency log, so
-that cosign verify --key --insecure-ignore-tlog accepts it, and an operator that demands the key. The
-key is one that cosign generate-key-pair has made, whose password is in COSIGN_PASSWORD, or one in the
-form of PKCS #8 without a password. Signatures of other keys stay.
+With --sign-key, the artifact is signed as cosign sign --key signs it without a transparency log,
+so that cosign verify --key --insecure-ignore-tlog accepts it, and an operator that demands the
+key. The key is one that cosign generate-key-pair has made, whose password is in COSIGN_PASSWORD,
+or one in the form of PKCS #8 without a password. Signatures of other keys stay.
 
 The command prints the source of a Package, with the digest that pins the content.`
 

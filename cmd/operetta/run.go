@@ -79,9 +79,9 @@ have the files of a package, or name the ConfigMap that does. Without folders, i
 those. docs/packages.md describes them.
 
 With --shards N, N processes share the custom resources: each serves those of its --shard, which
-follows from the UID of a resource. Shard 0 also installs the CustomResourceDefinitions. The processes
-agree on N by a Lease: one with another N serves nothing until all of the others have ended, so no
-resource is ever served by two of them. docs/install.md describes them.
+follows from the UID of a resource. Shard 0 also installs the CustomResourceDefinitions. The
+processes agree on N by a Lease: one with another N serves nothing until all of the others have
+ended, so no resource is ever served by two of them. docs/install.md describes them.
 
 With --impersonate, the operator acts as a service account for all that concerns the custom
 resources of a package: it reads and watches them, writes their objects and status and tears
