@@ -227,3 +227,19 @@ components: config: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: 
 		t.Errorf("it says %s", text)
 	}
 }
+
+// Everybody may see the name of a component. Without it, nobody knows what an event is about.
+func TestTheNameOfAComponentThatHasLeftThePackageIsNoSecret(t *testing.T) {
+	t.Parallel()
+	const body = `
+inputs: tok: {apiVersion: "v1", kind: "Secret", name: "tok"}
+components: base: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "base", data: k: inputs.tok.object.stringData.k}
+`
+	b := newBench(t, body+`components: frontend: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "web"}`)
+	b.put(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "default", "name": "tok"}, "stringData": map[string]any{"k": "frontend"}})
+	b.rest()
+	b.events = nil
+	b.load(body)
+	b.rest()
+	b.expectEvents("the component is gone", "Deleted: Deleted ConfigMap default/web of component frontend")
+}
