@@ -81,3 +81,33 @@ components: b: objects: map: {apiVersion: "v1", kind: "ConfigMap", metadata: nam
 	w.mustRun()
 	w.expectWrites("it is served now", "create ConfigMap a")
 }
+
+// Nothing is left to be looked at again then.
+func TestAnInputOfAKindThatIsServedInTheMeantimeIsNotAwaited(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason string
+		times  int
+		waits  bool
+	}{
+		"after the first component": {"its definition was part of that, say", 1, false},
+		"not in this rollout":       {"no event says that it is served", 9, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, `
+inputs: class: {apiVersion: "networking.k8s.io/v1", kind: "IngressClass", name: cr.metadata.namespace + "-class"}
+components: first: objects: map: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "first"}
+components: second: objects: map: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "second", data: controller: inputs.class.object.spec.controller}
+`)
+			class := object(ingressClass, "", w.owner.Namespace+"-class")
+			class.Object["spec"] = map[string]any{"controller": "example.com/none"}
+			w.put("somebody", class)
+			w.cluster = &unsure{w.site, row.times, &cluster.KindNotServedError{Kind: ingressClass}}
+			r := w.mustRun()
+			if r.Completion.Ready() == row.waits || (r.RequeueAfter > 0) != row.waits {
+				t.Errorf("%s: it comes again after %s, with %v", row.reason, r.RequeueAfter, states(r))
+			}
+		})
+	}
+}
