@@ -359,3 +359,24 @@ components: config: {
 	expectStates(t, w.mustRun(), "config: Verified Verified")
 	w.expectWrites("both are there, and count for the quota already", "update ConfigMap one", "update ConfigMap two")
 }
+
+// What an earlier evaluation of the same rollout has rendered is not prepared again, unless its policy is another.
+func TestAPolicyThatAnAnswerChangesCountsInTheSameRollout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+_there: *live.a.o.metadata.name | "nothing"
+components: a: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "a"}
+components: b: {
+	dependsOn: a: {}
+	objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "b"}
+	policy: o: delete: [if _there == "a" {"orphan"}, "delete"][0]
+}
+`)
+	expectStates(t, w.mustRun(), "a: Verified Verified", "b: Verified Verified")
+	if refs := w.object("ConfigMap", "b").GetOwnerReferences(); len(refs) > 0 {
+		t.Errorf("it is to be left behind, and its owners are %v", refs)
+	}
+	if w.mustTeardown(); w.object("ConfigMap", "b") == nil || w.object("ConfigMap", "a") != nil {
+		t.Error("teardown keeps the orphan and nothing else")
+	}
+}
