@@ -140,27 +140,27 @@ func (f graphFlags) rendered(ctx context.Context, packages []string, s streams) 
 	if err != nil {
 		return drawable{}, err
 	}
-	out, title := render.Static(p), p.GroupVersionKind().Kind+", package "+p.Name()
 	if f.file == "" {
 		noteComputed(s, p)
-	} else {
-		cr, definitions, err := readResource(ctx, s.in, f.renderOptions, p)
-		if err != nil {
-			return drawable{}, err
-		}
-		in := render.Input{CR: cr.object, Namespace: f.namespace, Manifests: definitions}
-		if err := readLiveObjects(ctx, s.in, f.live, &in); err != nil {
-			return drawable{}, err
-		}
-		if out, err = render.Render(ctx, p, in); err != nil {
-			return drawable{}, err
-		}
-		if len(out.Invalid) > 0 {
-			return drawable{}, cr.locate(out.Invalid)
-		}
-		title = p.GroupVersionKind().Kind + "/" + cr.name()
+		out := render.Static(p)
+		return drawable{out.Tree, out.Picture(p.GroupVersionKind().Kind + ", package " + p.Name()), out.Faults.OrNil()}, nil
 	}
-	return drawable{out.Tree, out.Picture(title), out.Faults.OrNil()}, nil
+	cr, definitions, err := readResource(ctx, s.in, f.renderOptions, p)
+	if err != nil {
+		return drawable{}, err
+	}
+	in := render.Input{CR: cr.object, Namespace: f.namespace, Manifests: definitions}
+	if err := readLiveObjects(ctx, s.in, f.live, &in); err != nil {
+		return drawable{}, err
+	}
+	out, err := render.Render(ctx, p, in)
+	switch {
+	case err != nil:
+		return drawable{}, err
+	case len(out.Invalid) > 0:
+		return drawable{}, cr.locate(out.Invalid)
+	}
+	return drawable{out.Tree, out.Picture(p.GroupVersionKind().Kind + "/" + cr.name()), out.Faults.OrNil()}, nil
 }
 
 // noteComputed says where a package has components that only a custom resource shows.

@@ -80,13 +80,14 @@ func (l *leaseExpiry) check() error {
 // isRenewal reports whether a request acquires or renews the Lease.
 func (l *leaseExpiry) isRenewal(req *http.Request) bool {
 	// A creation has the name in its body. An operator makes others only as long as it does not lead, and just when it begins to.
-	return isLease(req) && writes(req) && (req.Method == http.MethodPost || strings.HasSuffix(req.URL.Path, "/"+l.name))
+	return isElection(req) && (req.Method == http.MethodPost || strings.HasSuffix(req.URL.Path, "/"+l.name))
 }
 
-// isLease reports whether a request is about Leases.
-func isLease(req *http.Request) bool {
+// isElection reports whether a request writes a Lease as the election does: it creates or replaces one. Leases that packages
+// render are applied and deleted, and are objects like any other.
+func isElection(req *http.Request) bool {
 	before, _, is := strings.Cut(req.URL.Path, "/leases")
-	return is && strings.Contains(before, "/coordination.k8s.io/")
+	return is && strings.Contains(before, "/coordination.k8s.io/") && writes(req) && (req.Method == http.MethodPost || req.Method == http.MethodPut)
 }
 
 // A leaseTransport sends no write of a process whose Lease has expired.
@@ -106,7 +107,7 @@ func (t leaseTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return out, err
 	}
-	if writes(req) && !isLease(req) { // a write of a Lease has the version that it is about: it cannot come too late
+	if writes(req) && !isElection(req) { // such a write of a Lease has the version that it is about: it cannot come too late
 		if err := t.lease.check(); err != nil {
 			if req.Body != nil {
 				_ = req.Body.Close() // a RoundTripper has to, and nobody reads the error

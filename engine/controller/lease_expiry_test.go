@@ -59,6 +59,17 @@ func TestNothingIsWrittenWithoutALease(t *testing.T) {
 			refuse: []string{write},
 			reason: "who takes them again has led before, and their versions refuse what comes too late",
 		},
+		"a Lease that a package renders": {
+			steps: []step{
+				{0, renew, 200},
+				{6 * time.Second, "PATCH /apis/coordination.k8s.io/v1/namespaces/a/leases/operetta.dev", 200},
+				{6 * time.Second, "PATCH " + leasesPath + "/x", 200},
+				{0, "DELETE " + leasesPath + "/x", 200},
+				{0, write, 200},
+			},
+			refuse: []string{"PATCH " + leasesPath + "/x", "DELETE " + leasesPath + "/x", write},
+			reason: "it is an object like any other, whatever its name is",
+		},
 		"what is no write": {
 			steps: []step{
 				{0, renew, 200},

@@ -104,6 +104,12 @@ func (c *packageController) reconcile(ctx context.Context, key types.NamespacedN
 	return c.objects.Requeue(watch.RequestFrom(ctx), again), err
 }
 
+// forget forgets a resource that another process reconciles.
+func (c *packageController) forget(key types.NamespacedName) {
+	c.reconciler.Forget(key)
+	c.departed.take(key) // whoever has the first shard reports it
+}
+
 // enqueueReaders enqueues resources that read an object, as soon as the limits of events allow it. For
 // the zero value it enqueues them at once.
 func (c *packageController) enqueueReaders(e watch.InputEvent, keys ...types.NamespacedName) {
@@ -165,7 +171,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	measured.Controller(name).Parked(c.fair.waiting)
 	uid := watch.CachedUID(c.as.resources, gvk)
 	c.fair.uid = uid
-	ours := m.options.Shard.only(uid, c.reconcile, func(key types.NamespacedName) { c.reconciler.Forget(key) })
+	ours := m.options.Shard.only(uid, c.reconcile, c.forget)
 	ctrlr, err := m.newController(name, gvk.Kind, p.Name(), ours, c.fair)
 	if err != nil {
 		return err
@@ -189,7 +195,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	}
 	c.reconciler = &reconcile.Reconciler{
 		Kind:           gvk,
-		Resources:      c.capsules.Cluster(observedStatus{c.as.caches.Resources(c.as.resources.Client), others}),
+		Resources:      c.capsules.Cluster(observedStatus{ownResources{c.as.caches.Resources(c.as.resources.Client), m.options.Shard}, others}),
 		Cluster:        c.capsules.Cluster(c.objects),
 		Patches:        c.capsules.Cluster(c.patches),
 		Recorder:       c.as.recorder,

@@ -381,7 +381,7 @@ func (s *packageMissingTeardown) newWatcher(k packageMissingKind, name string, r
 		return w, err
 	}
 	w.life = &reconcile.Reconciler{
-		Kind: k.GroupVersionKind, Resources: by.caches.Resources(w.resources.Client), Recorder: by.recorder, Now: time.Now,
+		Kind: k.GroupVersionKind, Resources: ownResources{by.caches.Resources(w.resources.Client), m.options.Shard}, Recorder: by.recorder, Now: time.Now,
 		ReachWithoutPackage: k.reach,
 		Allow:               m.options.Allow,
 	}

@@ -9,6 +9,7 @@ import (
 	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/evaluate"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/packages"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
@@ -24,14 +25,14 @@ type planner struct{ manager *Manager }
 var _ packages.Planner = planner{}
 
 // Plan implements packages.Planner.
-func (p planner) Plan(ctx context.Context, served *packages.Candidate, next packages.Candidate, progress func(done, all int)) (packages.Impact, error) {
+func (p planner) Plan(ctx context.Context, as object.Account, served *packages.Candidate, next packages.Candidate, progress func(done, all int)) (packages.Impact, error) {
 	m := p.manager
 	ctx = logr.NewContext(worker.WithPlan(ctx), logr.Discard()) // what happens in memory has not happened
 	namespace := m.options.CustomResourceNamespace
 	if next.Program.Meta().ClusterScoped {
 		namespace = ""
 	}
-	by, done, err := m.as(m.accountOf(next.Program.GroupVersionKind().GroupKind()))
+	by, done, err := m.as(as)
 	if err != nil {
 		return packages.Impact{}, err
 	}

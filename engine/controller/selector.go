@@ -59,7 +59,7 @@ func (d *departedResources) predicate() predicate.Predicate {
 // report says of a resource that has lost its label that it is left as it is. It asks the API server once for each resource that a
 // watch sees no more.
 func (d *departedResources) report(ctx context.Context, key types.NamespacedName) error {
-	if d == nil || !d.take(key) {
+	if !d.take(key) {
 		return nil
 	}
 	u := watch.NewObject(d.kind)
@@ -81,8 +81,11 @@ func (d *departedResources) report(ctx context.Context, key types.NamespacedName
 	return nil
 }
 
-// take forgets a resource, and reports whether it was noted.
+// take forgets a resource, and reports whether it was noted. nil has none.
 func (d *departedResources) take(key types.NamespacedName) bool {
+	if d == nil {
+		return false
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	noted := d.keys[key]

@@ -2,11 +2,14 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/object"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -79,4 +82,24 @@ func (s Shard) only(uid func(types.NamespacedName) types.UID, once reconcileFunc
 		forget(key)
 		return 0, nil
 	}
+}
+
+// errOtherShard says that a resource has become one of another shard since it was looked at.
+var errOtherShard = errors.New("the resource is one of another shard")
+
+// ownResources is a cluster of resources of which those of other shards cannot be read: between the look of only and the
+// reconcile, somebody may have created the resource, or another one of its name.
+type ownResources struct {
+	cluster.Cluster
+
+	shard Shard
+}
+
+// GetCached implements cluster.Cluster.
+func (o ownResources) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	u, err := o.Cluster.GetCached(ctx, ref)
+	if err == nil && u != nil && !o.shard.Owns(u.GetUID()) {
+		return nil, errOtherShard
+	}
+	return u, err
 }

@@ -34,13 +34,14 @@ import (
 //
 //   - Who has taken its Lease looks at the agreement, and writes it as it is. If the count is another one, it gives the Lease back.
 //   - Who has another count than the agreed one changes the agreement, once it holds the Leases of all shards of the agreed count
-//     itself: then nobody serves. The write has the version that it read while it held them, so it fails if somebody has
-//     begun to serve since, because its Leases had expired.
+//     itself: then nobody serves. The write has the version that it read before it took the first one, so it fails if somebody
+//     has begun to serve since, because its Leases had expired.
 //
 // So no two processes of different counts ever serve at a time, however they are started, and two of one count have different
 // shards. What a deposed leader has sent already is as late as with any leader election.
 
-// The annotations of the Lease with the agreement: the count, and who has begun to serve by it last.
+// The annotations of the Lease with the agreement: the count, and who has begun to serve by it last, and when. Without the
+// time, a process that begins twice would write nothing the second time, and the version would stay.
 const (
 	shardsAnnotation  = "operetta.dev/shards"
 	enteredAnnotation = "operetta.dev/entered"
@@ -196,7 +197,7 @@ func (e *shardElection) read(ctx context.Context) (*coordinationv1.Lease, int, e
 
 // write writes an agreement over the one that was read, nil for none. It errors with Conflict or AlreadyExists if that is another one by now.
 func (e *shardElection) write(ctx context.Context, over *coordinationv1.Lease) error {
-	marks := map[string]string{shardsAnnotation: strconv.Itoa(e.shard.count()), enteredAnnotation: e.identity}
+	marks := map[string]string{shardsAnnotation: strconv.Itoa(e.shard.count()), enteredAnnotation: e.identity + " " + time.Now().UTC().Format(time.RFC3339Nano)}
 	if over == nil {
 		u := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: object.SharedLease(e.id), Annotations: marks}}
 		_, err := e.leases.Create(ctx, u, metav1.CreateOptions{})
@@ -243,7 +244,7 @@ func (e *shardElection) unlessAlone(err error) error {
 
 // await returns once the count is the agreed one, which it makes it when it can.
 func (e *shardElection) await(ctx context.Context) error {
-	said := 0
+	said, refused := 0, false
 	for {
 		_, count, err := e.read(ctx)
 		if err = e.unlessAlone(err); err != nil {
@@ -258,6 +259,10 @@ func (e *shardElection) await(ctx context.Context) error {
 		}
 		if err := e.change(ctx, count); err != nil && ctx.Err() == nil {
 			e.log.V(1).Info("the number of shards is not changed yet", "why", err.Error())
+			if apierrors.IsForbidden(err) && !refused {
+				e.log.Info("the operator may not take the Lease of each shard, so it cannot change their number; operetta rbac --shards prints the role", "shards", e.shard.count(), "agreed", count, "error", err.Error())
+				refused = true
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -268,8 +273,16 @@ func (e *shardElection) await(ctx context.Context) error {
 }
 
 // change makes the count the agreed one while this process holds the Leases of all shards of another count. It takes them in order, so
-// that of several processes one gets all, and gives up if one is not free in time: then its process may serve on.
+// that of several processes one gets all, and gives up if one is not free in time: then its process may serve on. The agreement is
+// read first: whoever begins to serve from then on, also after the Leases held here have expired, writes it.
 func (e *shardElection) change(ctx context.Context, from int) error {
+	present, count, err := e.read(ctx)
+	if err != nil {
+		return err
+	}
+	if count != from {
+		return errOtherCount
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var held sync.WaitGroup
 	defer held.Wait()
@@ -279,13 +292,6 @@ func (e *shardElection) change(ctx context.Context, from int) error {
 		if err := e.hold(ctx, cancel, &held, object.ShardLease(e.id, i)); err != nil {
 			return err
 		}
-	}
-	present, count, err := e.read(ctx)
-	if err != nil {
-		return err
-	}
-	if count != from {
-		return errOtherCount
 	}
 	if err := e.write(ctx, present); err != nil {
 		return err
@@ -329,6 +335,9 @@ func (e *shardElection) hold(ctx context.Context, cancel context.CancelFunc, hel
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(e.times.patience):
+		if _, err := e.leases.Get(ctx, name, metav1.GetOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the Lease %s/%s cannot be taken: %w", e.namespace, name, err)
+		}
 		return fmt.Errorf("the Lease %s/%s is held", e.namespace, name)
 	}
 }

@@ -4,20 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/object"
 	"operetta.dev/test/machine"
 )
@@ -92,6 +98,37 @@ func TestAShardReconcilesItsOwnAndForgetsTheRest(t *testing.T) {
 	}
 }
 
+// Between the look at the UID and the reconcile, a resource may be created, or replaced by another one of its name.
+func TestAShardReadsNoResourceThatItDoesNotOwn(t *testing.T) {
+	t.Parallel()
+	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
+	all := memory.New()
+	all.Serve(kind.GroupKind(), cluster.Namespaced)
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace("n")
+	u.SetName("x")
+	made, err := all.Put("kubectl", u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, ref := range map[string]cluster.Ref{"there": cluster.RefOf(made), "gone": {GroupVersionKind: kind, Namespace: "n", Name: "y"}} {
+		readers := 0
+		for i := range 3 {
+			got, err := ownResources{all, Shard{i, 3}}.GetCached(t.Context(), ref)
+			if got != nil && err != nil || got == nil && err == nil && name == "there" {
+				t.Errorf("%s: it is %v (error %v)", name, got, err)
+			}
+			if err == nil {
+				readers++
+			}
+		}
+		if want := map[string]int{"there": 1, "gone": 3}[name]; readers != want {
+			t.Errorf("%s: %d shards read it", name, readers)
+		}
+	}
+}
+
 // leaseStore is an API server that has Leases, with versions as the real one.
 type leaseStore struct {
 	coordination.LeaseInterface
@@ -99,8 +136,8 @@ type leaseStore struct {
 	mu      sync.Mutex
 	version int
 	by      map[string]*coordinationv1.Lease
-	// before is called before an update.
-	before func(name string)
+	// before is called before an update, and created after a creation.
+	before, created func(name string)
 	// refused are the names that nobody may read.
 	refused map[string]bool
 }
@@ -139,11 +176,16 @@ func (s *leaseStore) put(u *coordinationv1.Lease) *coordinationv1.Lease {
 
 func (s *leaseStore) Create(_ context.Context, u *coordinationv1.Lease, _ metav1.CreateOptions) (*coordinationv1.Lease, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.by[u.Name] != nil {
+		s.mu.Unlock()
 		return nil, apierrors.NewAlreadyExists(leaseResource, u.Name)
 	}
-	return s.put(u), nil
+	out, created := s.put(u), s.created
+	s.mu.Unlock()
+	if created != nil {
+		created(u.Name)
+	}
+	return out, nil
 }
 
 func (s *leaseStore) Update(_ context.Context, u *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
@@ -157,6 +199,9 @@ func (s *leaseStore) Update(_ context.Context, u *coordinationv1.Lease, _ metav1
 	defer s.mu.Unlock()
 	if s.by[u.Name] == nil || s.by[u.Name].ResourceVersion != u.ResourceVersion {
 		return nil, apierrors.NewConflict(leaseResource, u.Name, errors.New("it has changed"))
+	}
+	if reflect.DeepEqual(s.by[u.Name], u) {
+		return u.DeepCopy(), nil // what changes nothing gets no other version
 	}
 	return s.put(u), nil
 }
@@ -329,6 +374,64 @@ func TestAChangeFailsWhenSomebodyHasBegunToServeSince(t *testing.T) {
 		mu.Unlock()
 		if now {
 			once()
+		}
+	}
+	err := store.process("new", Shard{2, 3}).change(t.Context(), 2)
+	if !apierrors.IsConflict(err) {
+		t.Errorf("the number is changed under who serves: %v", err)
+	}
+	if _, count, err := old.read(t.Context()); count != 2 || err != nil {
+		t.Errorf("the count is %d (error %v)", count, err)
+	}
+}
+
+// The roles of an operator without shards name no Leases of shards.
+func TestWhoMayNotTakeTheLeaseOfAShardIsTold(t *testing.T) {
+	t.Parallel()
+	store := &leaseStore{by: map[string]*coordinationv1.Lease{}, refused: map[string]bool{object.ShardLease("op", 1): true}}
+	if err := store.process("old", Shard{0, 2}).write(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var said []string
+	e := store.process("new", Shard{})
+	e.log = funcr.New(func(_, args string) {
+		mu.Lock()
+		defer mu.Unlock()
+		said = append(said, args)
+	}, funcr.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := e.await(ctx); err == nil {
+		t.Error("the number is agreed on")
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	var hints []string
+	for _, one := range said {
+		if strings.Contains(one, "may not take") {
+			hints = append(hints, one)
+		}
+	}
+	if len(hints) != 1 || !strings.Contains(hints[0], "op-1") || !strings.Contains(hints[0], "--shards") {
+		t.Errorf("it is said %d times: %q", len(hints), said)
+	}
+}
+
+// A process may stand still as soon as it has taken the last Lease: all of them expire, and somebody serves before it goes on.
+func TestAChangeFailsWhenItsLeasesHaveExpiredBeforeItsLastStep(t *testing.T) {
+	t.Parallel()
+	store := &leaseStore{by: map[string]*coordinationv1.Lease{}}
+	old := store.process("old", Shard{0, 2})
+	if err := old.write(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	store.created = func(name string) {
+		if name != object.ShardLease("op", 1) {
+			return
+		}
+		if err := old.enter(t.Context()); err != nil { // also if it was the last one to begin already
+			t.Error(err)
 		}
 	}
 	err := store.process("new", Shard{2, 3}).change(t.Context(), 2)

@@ -121,6 +121,28 @@ func TestThePackageDecidesAsWhomItIsServed(t *testing.T) {
 	}
 }
 
+// Nobody has said yet as whom the kind is served when a plan is made after a restart in which nothing is.
+func TestAContentIsPlannedAsTheAccountOfItsPackage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	apply := func(name string) {
+		spec := withLimits(text("Thing", name), map[string]any{"maxDelete": int64(1)})
+		spec["serviceAccountName"], spec["serviceAccountNamespace"] = "a", "team"
+		s.apply("p", spec)
+	}
+	s.play("what was accepted last cannot be used any more", []turn{
+		{func(*site) { apply("a") }, "True Served", []string{`act for Thing as "team/a"`, "install", "serve Thing"}},
+		{func(*site) {
+			s.spoilt = s.states["p"].served.Digest()
+			s.restart()
+			apply("b")
+		}, "True Served", []string{"plan from nothing", `act for Thing as "team/a"`, "install", "serve Thing"}},
+	})
+	if want := (object.Account{Namespace: "team", Name: "a"}); s.plansAs != want {
+		t.Errorf("it is planned as %q", s.plansAs)
+	}
+}
+
 func TestTheDefinitionNamesTheAccountForWhoeverTearsDown(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -61,7 +61,7 @@ func (r *Reconciler) tryCanary(ctx context.Context, p Package, s *state, next Ca
 		return &problem{stage: loading, reason: ReasonNotKept, message: err.Error(), err: err}
 	case s.served == nil && (last == nil || last.digest == digest):
 		return nil // there is nothing to go back to
-	case s.served == nil && s.unusable(last.digest):
+	case s.served == nil && r.unusable(p, s, last):
 		return &problem{stage: holding, reason: ReasonCanaryIncompatible, person: true,
 			message: digest + " cannot be tried by a canary, because the version to go back to cannot be used; remove spec.canary to take it over for all resources"}
 	case s.served == nil:

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/status"
 )
 
@@ -15,8 +16,9 @@ import (
 type Planner interface {
 	// Plan returns what a candidate would delete and recreate of the objects of all live resources, and what the served
 	// version would not. Without a served version, all that the candidate would delete and recreate counts. Progress is
-	// told how many resources are done. It errors if there is no plan, as while the API server is away.
-	Plan(ctx context.Context, served *Candidate, next Candidate, progress func(done, all int)) (Impact, error)
+	// told how many resources are done. All is read as an account, or as the process itself for none. It errors if there is no
+	// plan, as while the API server is away.
+	Plan(ctx context.Context, as object.Account, served *Candidate, next Candidate, progress func(done, all int)) (Impact, error)
 }
 
 // An Impact is what a version of a package would delete and recreate.
@@ -125,17 +127,17 @@ func (r *Reconciler) withinLimits(ctx context.Context, p Package, s *state, next
 		return nil, false // it is taken over only once no resource is left
 	case s.served != nil:
 		served = &Candidate{Program: s.served, CRD: s.crd}
-	case !s.unusable(last.digest):
+	case !r.unusable(p, s, last):
 		return waitsForPlan("the version that was accepted last is not served yet", servedAgain), false
 	}
 	return r.planOf(ctx, p, s, served, next), true
 }
 
-// unusable reports whether the examination of a content has found that it cannot be served. One that was ended has found nothing,
-// and is repeated.
-func (s *state) unusable(digest string) bool {
-	e := s.exams[digest]
-	return e != nil && e.ended() && e.foundFaults()
+// unusable reports whether what was accepted last will not be served: more signatures are demanded by now than it was verified
+// by, or its examination has found that it cannot be. One that was ended has found nothing, and is repeated.
+func (r *Reconciler) unusable(p Package, s *state, last *revision) bool {
+	e := s.exams[last.digest]
+	return r.accepts(p, last.provenance) != nil || e != nil && e.ended() && e.foundFaults()
 }
 
 // beingPlanned is the message of a content whose plan is being made.
@@ -218,7 +220,7 @@ func (r *Reconciler) beginPlan(ctx context.Context, p Package, s *state, made *p
 		end, err := r.plans.take(ctx, maxPlans)
 		if err == nil {
 			limited, cancel := context.WithTimeout(ctx, planLimit)
-			made.impact, err = r.protectedPlan(limited, served, next, func(done, all int) {
+			made.impact, err = r.protectedPlan(limited, p.account, served, next, func(done, all int) {
 				made.planned.Store(int64(done))
 				made.all.Store(int64(all))
 			})
@@ -233,13 +235,13 @@ func (r *Reconciler) beginPlan(ctx context.Context, p Package, s *state, made *p
 }
 
 // protectedPlan calls the planner. A panic is an error.
-func (r *Reconciler) protectedPlan(ctx context.Context, served *Candidate, next Candidate, progress func(done, all int)) (out Impact, err error) {
+func (r *Reconciler) protectedPlan(ctx context.Context, as object.Account, served *Candidate, next Candidate, progress func(done, all int)) (out Impact, err error) {
 	defer func() {
 		if recover() != nil { // its text may have a value of a Secret
 			err = errors.New("planning has panicked; please report this")
 		}
 	}()
-	return r.Planner.Plan(ctx, served, next, progress)
+	return r.Planner.Plan(ctx, as, served, next, progress)
 }
 
 // planStatus returns what the status says of the plan of a content that is held back, or nil.

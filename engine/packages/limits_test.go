@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/status"
 )
 
@@ -25,6 +26,8 @@ type planner struct {
 	panics  bool
 	// blocked has plans go on until their context ends.
 	blocked bool
+	// plansAs is as whom the last plan was made.
+	plansAs object.Account
 	// spoilt is the digest of a content that cannot be used any more.
 	spoilt string
 	// dying is the digest of a content whose check is ended without a result.
@@ -32,7 +35,10 @@ type planner struct {
 }
 
 // Plan implements Planner.
-func (s *site) Plan(ctx context.Context, served *Candidate, next Candidate, progress func(done, all int)) (Impact, error) {
+func (s *site) Plan(ctx context.Context, as object.Account, served *Candidate, next Candidate, progress func(done, all int)) (Impact, error) {
+	s.mu.Lock()
+	s.plansAs = as
+	s.mu.Unlock()
 	from := "nothing"
 	if served != nil {
 		from = "the version before"

@@ -243,6 +243,46 @@ func TestANewDemandIsMetWithoutAnInterruption(t *testing.T) {
 	f.expect("without the registry", "False RegistryUnavailable", served)
 }
 
+// What was accepted last is not served when more is demanded. The next content must not wait until it is.
+func TestWhatIsSignedDoesNotWaitForWhatIsNotAcceptedAnyMore(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		add    func(spec map[string]any)
+		ready  string
+		says   string
+	}{
+		"Limits": {"all that it would delete counts", func(spec map[string]any) { withLimits(spec, map[string]any{"maxDelete": int64(1)}) }, "True Served", ""},
+		"Canary": {"there is nothing to go back to, and a person decides", func(spec map[string]any) { spec["canary"] = map[string]any{"share": "10%"} }, "False CanaryIncompatible", "remove spec.canary"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			key := registrytest.NewKey(t)
+			f := newFetchingSite(t)
+			spec := func(tag string) map[string]any {
+				out := f.spec(tag)
+				tc.add(out)
+				return out
+			}
+			f.apply("p", spec(":v0.1.0"))
+			f.step()
+			f.digestServed()
+			f.registry.Sign(t, key, moduleRepository, f.publish("v0.2.0", "b"))
+			f.policy = f.policyOf(key, "")
+			f.restart()
+			f.apply("p", spec(":v0.2.0"))
+			f.step()
+			for range 3 {
+				f.now = f.now.Add(time.Hour)
+				f.step()
+			}
+			if got := f.ready("p"); got != tc.ready || !strings.Contains(f.message(), tc.says) {
+				t.Errorf("%s: %s: %s", tc.reason, got, f.message())
+			}
+		})
+	}
+}
+
 func TestNoPackageWeakensThePolicyOfTheOperator(t *testing.T) {
 	t.Parallel()
 	key, own := registrytest.NewKey(t), registrytest.NewKey(t)

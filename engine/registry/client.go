@@ -131,9 +131,12 @@ func (c *Client) fetch(v module.Version, own signature.Keys) (fs.FS, *Verified, 
 		return nil, nil, err
 	}
 	location, known := resolver.ResolveToLocation(v.BasePath(), v.Version())
-	if !known {
+	switch {
+	case !known && c.Notes(own): // the cache may have it nevertheless
+		return nil, nil, errorf(NotAllowed, "%s has no registry according to CUE_REGISTRY, so that its signatures cannot be verified", v)
+	case !known:
 		files, err := c.fetchCached(ctx, resolver, v, "")
-		return files, nil, err
+		return files, &Verified{}, err
 	}
 	ref := ociref.Reference{Host: location.Host, Repository: location.Repository, Tag: location.Tag}
 	demands, err := c.demands(ref.Host+"/"+ref.Repository, own)

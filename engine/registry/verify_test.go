@@ -360,6 +360,29 @@ func TestADependencyHasToBeSignedAsWell(t *testing.T) {
 	}
 }
 
+func TestAModuleWithoutARegistryIsNotTakenFromTheCacheIfItHasToBeSigned(t *testing.T) {
+	t.Parallel()
+	r := published(t)
+	env := r.Env(t)
+	if _, err := registry.New(registry.Options{Env: env}).Module("example.com/lib@v0", "v0.1.2"); err != nil {
+		t.Fatal(err)
+	}
+	key := registrytest.NewKey(t)
+	env = append(env, "CUE_REGISTRY=none")
+	for name, modules := range map[string]source.Modules{
+		"ThePolicySaysSo":  registry.New(registry.Options{Env: env, Policy: policyOf(t, "keys", r.Host, key)}),
+		"ThePackageSaysSo": registry.New(registry.Options{Env: env}).Modules(keys(t, key)),
+	} {
+		_, err := modules.Module("example.com/lib@v0", "v0.1.2")
+		if own, ok := errors.AsType[*registry.Error](err); !ok || own.Code != registry.NotAllowed {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := registry.New(registry.Options{Env: env}).Modules(nil).Module("example.com/lib@v0", "v0.1.2"); err != nil {
+		t.Errorf("nothing has to be signed: %v", err)
+	}
+}
+
 func TestAnotherModuleIsNotADependencyBecauseItIsSigned(t *testing.T) {
 	t.Parallel()
 	r := published(t)

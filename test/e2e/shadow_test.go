@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -284,7 +283,7 @@ func TestAShadowFollowsWhatHappens(t *testing.T) {
 	}
 	s.Delete(one)
 	harness.Eventually(t, "the resource to be gone", func() error {
-		if !bytes.Contains([]byte(x.Log.From(0)), []byte(`"type":"gone"`)) {
+		if !strings.Contains(x.Log.From(0), `"type":"gone"`) {
 			return harness.ErrNotYet
 		}
 		return nil

@@ -61,7 +61,7 @@ func TestOperatorAndItsAccountsRunUnderExactlyTheirRolesAndPolicies(t *testing.T
 			t.Cleanup(func() { harness.RemoveForGood(t, u) })
 			fallthrough
 		default:
-			apply(t, []byte(harness.Encode(t, u.Object)))
+			apply(t, harness.Encode(t, u.Object))
 		}
 	}
 	if len(policies) == 0 {
