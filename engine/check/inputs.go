@@ -182,6 +182,7 @@ func (s *splitter) inputs(p *program.Program, kinds func() *program.Kinds) map[s
 		path := []string{"inputs", in.name, "object"}
 		if !in.several {
 			out[in.name] = s.place(strings.Join(path, "."), true, func() []choice { return b.whole(&in.part, path) })
+			out[in.name].branch.usual = 1
 			continue
 		}
 		path[2] = "objects"

@@ -59,7 +59,7 @@ func conditionalFields(c *ast.Comprehension, around *ast.StructLit) ([]*ast.Fiel
 	if !ok || len(body.Elts) == 0 {
 		return nil, false
 	}
-	if len(ifClauses(c)) < len(c.Clauses) {
+	if len(ifClauses(c)) < len(c.Clauses) || c.Fallback != nil {
 		return nil, false
 	}
 	var out []*ast.Field
@@ -383,6 +383,9 @@ func literalTerm(e *ast.BasicLit) (term, bool) {
 		n, err := strconv.ParseInt(e.Value, 10, 64)
 		return term{text: strconv.FormatInt(n, 10), kind: "integer"}, err == nil
 	case token.STRING:
+		if strings.HasPrefix(strings.TrimLeft(e.Value, "#"), "'") {
+			return term{}, false // bytes, which no text equals
+		}
 		text, err := literal.Unquote(e.Value)
 		return term{text: celString(text), kind: "string"}, err == nil
 	}

@@ -74,13 +74,14 @@ func (p *parts) add(v cue.Value, depth int) {
 // addDisjunction adds the arms of a disjunction. It leaves out the default, which is a value
 // of the type that the other arms describe.
 func (p *parts) addDisjunction(v cue.Value, arms []cue.Value, depth int) {
-	preferred, _ := v.Default()
+	standard, _ := v.Default()
+	preferred, notOne := standard.MarshalJSON() // once: without a default it fails for all arms together
 	alternatives := 0
 	for _, arm := range arms {
 		switch {
 		case arm.IncompleteKind() == cue.NullKind:
 			p.null = true
-		case isConstant(arm) && equalData(preferred, arm):
+		case notOne == nil && isConstant(arm) && isData(arm, preferred):
 			// Value.Default returns either the default or the only arm that evaluation left.
 			// The latter happens next to a list that must not be empty.
 			p.constants = append(p.constants, arm)
@@ -128,9 +129,14 @@ func (p parts) acceptsDefaults(base cue.Value) bool {
 // equalData compares two values as JSON. Value.Equals also compares the optional markers of
 // their fields.
 func equalData(a, b cue.Value) bool {
-	x, errX := a.MarshalJSON()
-	y, errY := b.MarshalJSON()
-	return errX == nil && errY == nil && equalJSON(x, y)
+	x, err := a.MarshalJSON()
+	return err == nil && isData(b, x)
+}
+
+// isData reports whether a value is the same as some JSON.
+func isData(v cue.Value, data []byte) bool {
+	own, err := v.MarshalJSON()
+	return err == nil && equalJSON(own, data)
 }
 
 // isValidator reports whether a call is a validator, and not a function whose result is the

@@ -126,15 +126,18 @@ func (s *dependencyScan) ident(n *ast.Ident) {
 }
 
 // dottedPath returns a.b.c for a reference of that form, and "" for everything else.
-func dottedPath(e ast.Expr) string {
+func dottedPath(e ast.Expr) string { return strings.Join(referredNames(e), ".") }
+
+// referredNames returns the names of a reference like a.b.c, of which each may have a dot in it, and nil for everything else.
+func referredNames(e ast.Expr) []string {
 	switch e := e.(type) {
 	case *ast.Ident:
-		return e.Name
+		return []string{e.Name}
 	case *ast.SelectorExpr:
 		name, _, err := ast.LabelName(e.Sel)
-		if before := dottedPath(e.X); before != "" && err == nil {
-			return before + "." + name
+		if before := referredNames(e.X); before != nil && err == nil {
+			return append(before, name)
 		}
 	}
-	return ""
+	return nil
 }

@@ -2,6 +2,7 @@ package crd
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"cuelang.org/go/cue/ast"
@@ -13,16 +14,16 @@ func (g *generator) addHidden(at location, literals []*ast.StructLit) {
 	for _, l := range literals {
 		for _, e := range l.Elts {
 			f, ok := e.(*ast.Field)
-			if !ok || !strings.HasPrefix(hiddenName(f), "_") {
+			if !ok || hiddenName(f) == "" || f.Constraint == token.OPTION { // which nobody makes regular
 				continue
 			}
 			condition, ok := hasToBeTrue(f.Value)
 			switch {
 			case dependencyOf(f.Value, at).name == "":
 				continue
-			case !ok && !mayRefuse(f.Value):
+			case !ok && !mayRefuse(f.Value) && !isDeclaredTwice(f, literals):
 				continue // a value that others are made of
-			case !ok:
+			case !ok || f.Constraint == token.NOT:
 				g.inCUE = append(g.inCUE, InCUE{Path: at.path, Text: oneLine(sourceOf(f)), Why: notTranslated, pos: f.Pos()})
 				continue
 			}
@@ -39,12 +40,22 @@ func (g *generator) addHidden(at location, literals []*ast.StructLit) {
 	}
 }
 
+// hiddenName returns the name of a field that no user sees: a hidden one or a definition. It is "" for others.
 func hiddenName(f *ast.Field) string {
 	id, ok := f.Label.(*ast.Ident)
-	if !ok {
+	if !ok || !strings.HasPrefix(id.Name, "_") && !strings.HasPrefix(id.Name, "#") {
 		return ""
 	}
 	return id.Name
+}
+
+// isDeclaredTwice reports whether literals say more of a hidden field than one declaration of it does.
+func isDeclaredTwice(f *ast.Field, literals []*ast.StructLit) bool {
+	isOther := func(e ast.Decl) bool {
+		o, ok := e.(*ast.Field)
+		return ok && o != f && hiddenName(o) == hiddenName(f)
+	}
+	return slices.ContainsFunc(literals, func(l *ast.StructLit) bool { return slices.ContainsFunc(l.Elts, isOther) })
 }
 
 // mayRefuse reports whether a hidden field may be there to refuse something: it unifies values.
@@ -77,7 +88,7 @@ func writeHidden(s *schemaProps, within *ast.StructLit, f *ast.Field, condition 
 	if !ok {
 		return rule{}, false
 	}
-	message := cmp.Or(commentOf(f), oneLine(sourceOf(condition))+" must be true")
+	message := cmp.Or(commentOf(f), presenceWords.Replace(oneLine(sourceOf(condition)))+" must be true")
 	return rule{text: implied(t.needed(), is), message: message}, true
 }
 

@@ -56,6 +56,10 @@ var ruledSchemas = map[string]struct {
 	"in a list":                     {"m?: [...{a: int, b: int & >=a}]", 1},
 	"in a definition":               {"m?: #Range, n?: #Range", 2},
 	"words of CEL":                  {`in?: int, "self-x"?: int, "a.b"?: int, _ok: true & (in > 1), b?: int & >=in`, 2},
+	"a hidden field declared twice": {"a: int | *1, b: int | *3, _ok: true & (a <= b), _ok: bool", 1},
+	"not set, or set":               {"a?: int, b?: int, _ok: true & (a == _|_ || b != _|_)", 1},
+	"a field beside one with a dot": {`n: {"a.c": int | *1, a: {c: int | *2}}, b?: int & >n.a.c`, 1},
+	"a name with a dot":             {`n: {"a.c": int | *1, a: {c: int | *2}}, b?: int & >n."a.c"`, 1},
 	"quotes in a text":              {`s: string | *"", t?: string, if s == "a\"\\\n\u00e4" {t!: _}`, 1},
 }
 
@@ -181,6 +185,7 @@ func TestWhatNoRuleSaysExactlyStaysAFault(t *testing.T) {
 		"AnotherType":        {"more than that it exists", "on: bool | *false\nt?: string\nif on {t!: =~\"^a\"}", `whether these fields exist depends on "on"`},
 		"Calls":              {"a condition that is computed", "s?: string\nt?: string\nif len(s) > 2 {t!: _}", `whether these fields exist depends on "s"`},
 		"Bytes":              {"a text is not bytes", "s?: bytes\nt?: string\nif s == \"x\" {t!: _}", `whether these fields exist depends on "s"`},
+		"BytesInTheText":     {"no text equals bytes", "s?: string\nt?: string\nif s != 'x' {t!: _}", `whether these fields exist depends on "s"`},
 		"CountsOfStructs":    {"matchN looks at values", "u?: {a?: int, t?: string} & matchN(1, [{a!: >2}, {t!: _}])", "a CRD cannot express matchN"},
 		"OneUnderACondition": {"CUE fills in the only number within both bounds", "on: bool | *false\na: int & <=2\nif on {a: >=2}", `whether these fields exist depends on "on"`},
 	} {

@@ -182,11 +182,7 @@ func (g *generator) boundRule(at location, sel cue.Selector, bound cue.Value) (p
 // fieldReference returns the names of a reference to a regular field of a struct literal, or of one below it, and the
 // literal; nil for anything else.
 func fieldReference(e ast.Expr) ([]string, *ast.StructLit) {
-	path := dottedPath(e)
-	if path == "" {
-		return nil, nil
-	}
-	names := strings.Split(path, ".")
+	names := referredNames(e)
 	root := e
 	for {
 		s, ok := root.(*ast.SelectorExpr)

@@ -186,6 +186,9 @@ func messageOf(e errors.Error) string {
 	case requiredField:
 		return UnsetMessage
 	case incompleteValue:
+		if fmt.Sprint(args...) == "_" {
+			return UnsetMessage
+		}
 		return fmt.Sprintf(UnsetMessage+" (must be %v)", args...)
 	case notAllowed:
 		return UnknownFieldMessage

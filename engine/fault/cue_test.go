@@ -130,3 +130,21 @@ func TestAnErrorOfTheParserIsInvalid(t *testing.T) {
 		t.Errorf("no error is %q", got)
 	}
 }
+
+// TestAnUnsetFieldNamesItsType: a field that may be anything has none to name.
+func TestAnUnsetFieldNamesItsType(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ reason, source, want string }{
+		"Typed":    {"the author sees what to write", "a: string", "required, but not set (must be string)"},
+		"Anything": {"_ is no word of its users", "a: _", "required, but not set"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := cuecontext.New().CompileString(tc.source)
+			got := fault.Of(v.Validate(cue.Concrete(true)), v)
+			if len(got) != 1 || got[0].Message != tc.want {
+				t.Errorf("%s: got %v, want %s", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

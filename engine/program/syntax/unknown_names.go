@@ -27,7 +27,8 @@ type UnknownName struct {
 // UnknownNames returns the unknown names that a package and those that it imports select, by where CUE stops at
 // them. It has to be called before [Prune], which takes names away that nobody uses.
 //
-// A name in a disjunction, or one that is compared with _|_ anywhere, is one that the author does without.
+// A name in a disjunction, one with a question mark, as in try {a: lib.b?}, and one that is compared with _|_ anywhere
+// is one that the author does without.
 func UnknownNames(inst *build.Instance) map[fault.Origin]UnknownName {
 	f := unknownNames{declared: map[*build.Instance]declared{}, asked: map[importedName]bool{}, found: map[fault.Origin]UnknownName{}}
 	instances := append([]*build.Instance{inst}, inst.Dependencies()...)
@@ -86,14 +87,19 @@ func isBottom(e ast.Expr) bool {
 
 // read finds the unknown names that a package selects.
 func (f *unknownNames) read(inst *build.Instance) {
-	alternatives := 0 // how many disjunctions the node is in
-	isDisjunction := func(n ast.Node) bool {
-		b, is := n.(*ast.BinaryExpr)
-		return is && b.Op == token.OR
+	alternatives := 0 // how many disjunctions and question marks the node is in
+	isAlternative := func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			return n.Op == token.OR
+		case *ast.PostfixExpr:
+			return n.Op == token.OPTION
+		}
+		return false
 	}
 	for _, file := range inst.Files {
 		ast.Walk(file, func(n ast.Node) bool {
-			if isDisjunction(n) {
+			if isAlternative(n) {
 				alternatives++
 			}
 			if s, is := n.(*ast.SelectorExpr); is && alternatives == 0 {
@@ -101,7 +107,7 @@ func (f *unknownNames) read(inst *build.Instance) {
 			}
 			return true
 		}, func(n ast.Node) {
-			if isDisjunction(n) {
+			if isAlternative(n) {
 				alternatives--
 			}
 		})
