@@ -64,6 +64,19 @@ func TestAnInventoryThatSaysNothingUsefulIsRefusedWithItsPlace(t *testing.T) {
 	}
 }
 
+// The engine writes last words of up to that length, and must be able to read them.
+func TestLastWordsHaveSoManyBytesAtMost(t *testing.T) {
+	t.Parallel()
+	const empty = `{"a":""}`
+	for size, readable := range map[int]bool{511: true, 512: true, 513: false} {
+		last := strings.Replace(empty, `""`, `"`+strings.Repeat("x", size-len(empty))+`"`, 1)
+		inv := ownership.Inventory{{Component: "a", Objects: []ownership.Entry{{Object: "o", APIVersion: "batch/v1", Kind: "Job", Name: "n", Last: last}}}}
+		if _, err := ownership.Decode(inv.Encode()); (err == nil) != readable {
+			t.Errorf("%d bytes: %v, want them to be readable: %t", len(last), err, readable)
+		}
+	}
+}
+
 func TestAnInventoryIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	want := ownership.Inventory{

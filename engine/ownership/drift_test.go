@@ -1,6 +1,7 @@
 package ownership_test
 
 import (
+	"strings"
 	"testing"
 
 	"operetta.dev/engine/ownership"
@@ -72,5 +73,53 @@ func TestLostFieldsOfListsAndReplacements(t *testing.T) {
 				t.Errorf("%s: got %q, want %q", row.reason, field, row.want)
 			}
 		})
+	}
+}
+
+// An apply takes away only what nothing but applies of the engine have written: the reference of anybody
+// else has to be taken away by a write of its own, or the object would have two controllers.
+func TestAnApplyDropsOnlyAReferenceThatTheEngineAloneHasApplied(t *testing.T) {
+	t.Parallel()
+	entry := func(manager, operation, fields string) string {
+		return `{manager: ` + manager + `, operation: ` + operation + `, fieldsType: FieldsV1, apiVersion: v1, fieldsV1: ` + fields + `}`
+	}
+	const reference, other = `{f:metadata: {f:ownerReferences: {'k:{"uid":"9"}': {}}}}`, `{f:spec: {f:size: {}}}`
+	for name, row := range map[string]struct {
+		reason  string
+		entries []string
+		want    bool
+	}{
+		"the engine has applied it":          {"an apply without it takes it away", []string{entry("operetta", "Apply", reference)}, true},
+		"the engine has updated it":          {"an apply takes away what an apply has written", []string{entry("operetta", "Update", reference)}, false},
+		"another has applied it":             {"it is for that one to take away", []string{entry("boss", "Apply", reference)}, false},
+		"another has updated it":             {"as before", []string{entry("boss", "Update", reference)}, false},
+		"another has applied it as well":     {"it stays as long as one of them wants it", []string{entry("operetta", "Apply", reference), entry("boss", "Apply", reference)}, false},
+		"another has applied something else": {"that is no reference", []string{entry("operetta", "Apply", reference), entry("boss", "Apply", other)}, true},
+		"nobody has written it":              {"there is nothing to take away", []string{entry("operetta", "Apply", other)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			live := fromYAML(t, `{apiVersion: v1, kind: Thing, metadata: {name: a, managedFields: [`+strings.Join(row.entries, ", ")+`]}}`)
+			if got := ownership.Drops(live, "9"); got != row.want {
+				t.Errorf("%s: got %t, want %t", row.reason, got, row.want)
+			}
+		})
+	}
+}
+
+// What is remembered to be in sync is known by its digest. Manifests without one all look the same.
+func TestAManifestWithoutADigestIsComparedEachTime(t *testing.T) {
+	t.Parallel()
+	live := fromYAML(t, `{apiVersion: v1, kind: Thing, metadata: {name: a, managedFields: [
+{manager: operetta, operation: Apply, fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:spec: {f:size: {}}}}]}}`)
+	ownership.CompactManagedFields(live)
+	for _, row := range []struct{ reason, spec, want string }{
+		{"it is as it was applied", `{size: 1}`, ""},
+		{"nobody has applied the second field", `{size: 1, type: b}`, "spec.type"},
+	} {
+		want := ownership.Desired{Manifest: fromYAML(t, `{apiVersion: v1, kind: Thing, metadata: {name: a}, spec: `+row.spec+`}`)}
+		if field, _ := ownership.Lost(want, live); field != row.want {
+			t.Errorf("%s: %q is lost, want %q", row.reason, field, row.want)
+		}
 	}
 }

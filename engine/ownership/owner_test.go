@@ -38,13 +38,17 @@ func TestSituateAnObjectThatHasLostItsMarks(t *testing.T) {
 		want  ownership.Situation
 		whose string
 	}{
-		"its annotations, and is not known":        {"its label is the owner's name, which everybody knows", []func(*unstructured.Unstructured){annotate("")}, false, ownership.Unproven, ""},
-		"its annotations, and is known":            {"E7: the label and the inventory confirm each other", []func(*unstructured.Unstructured){annotate("")}, true, ownership.Owned, ""},
-		"its UID, and is not known":                {"the owner's name is not its UID", []func(*unstructured.Unstructured){annotate(owner.String())}, false, ownership.Unproven, ""},
-		"its UID, and is known":                    {"so an engine before this one has left it", []func(*unstructured.Unstructured){annotate(owner.String())}, true, ownership.Owned, ""},
-		"its label":                                {"E7: the annotations say as much", []func(*unstructured.Unstructured){label("")}, false, ownership.Owned, ""},
-		"all, and is known":                        {"E7: it was written by this resource, and nothing proves that now", []func(*unstructured.Unstructured){annotate(""), label("")}, true, ownership.Unproven, ""},
-		"all with all fields, and is known":        {"the inventory alone proves nothing", []func(*unstructured.Unstructured){annotate(""), label(""), func(u *unstructured.Unstructured) { delete(u.Object, "data") }}, true, ownership.Foreign, "an unknown manager"},
+		"its annotations, and is not known": {"its label is the owner's name, which everybody knows", []func(*unstructured.Unstructured){annotate("")}, false, ownership.Unproven, ""},
+		"its annotations, and is known":     {"E7: the label and the inventory confirm each other", []func(*unstructured.Unstructured){annotate("")}, true, ownership.Owned, ""},
+		"its UID, and is not known":         {"the owner's name is not its UID", []func(*unstructured.Unstructured){annotate(owner.String())}, false, ownership.Unproven, ""},
+		"its UID, and is known":             {"so an engine before this one has left it", []func(*unstructured.Unstructured){annotate(owner.String())}, true, ownership.Owned, ""},
+		"its label":                         {"E7: the annotations say as much", []func(*unstructured.Unstructured){label("")}, false, ownership.Owned, ""},
+		"all, and is known":                 {"E7: it was written by this resource, and nothing proves that now", []func(*unstructured.Unstructured){annotate(""), label("")}, true, ownership.Unproven, ""},
+		"all with all fields, and is known": {"the inventory alone proves nothing", []func(*unstructured.Unstructured){annotate(""), label(""), func(u *unstructured.Unstructured) { delete(u.Object, "data") }}, true, ownership.Foreign, "an unknown manager"},
+		"all with all fields, which another has instead": {
+			"E6: a field of somebody else proves nothing",
+			[]func(*unstructured.Unstructured){annotate(""), label(""), func(u *unstructured.Unstructured) { u.Object["data"] = map[string]any{"theirs": "x"} }}, true, ownership.Foreign, "manager somebody",
+		},
 		"all, and is not known":                    {"E6: another object of that name", []func(*unstructured.Unstructured){annotate(""), label("")}, false, ownership.Foreign, "an unknown manager"},
 		"them to another":                          {"E6: it was taken over", []func(*unstructured.Unstructured){annotate(other.String()), label(other.Label())}, true, ownership.Foreign, other.String()},
 		"them to another, by its annotation alone": {"E6: so somebody says", []func(*unstructured.Unstructured){annotate(other.String())}, true, ownership.Foreign, other.String()},

@@ -58,3 +58,23 @@ func TestAnObjectThatIsRenderedAgainKeepsWhatIsKnownOfIt(t *testing.T) {
 		t.Errorf("the inventory (-want +got):\n%s", diff)
 	}
 }
+
+// Without its digest, an object would be written anew although nothing of it has changed.
+func TestAnObjectKeepsItsPlaceAndDigestWhenAnotherMovesToItsComponent(t *testing.T) {
+	t.Parallel()
+	entry := func(name, digest string) ownership.Entry {
+		return ownership.Entry{Object: name, APIVersion: "v1", Kind: "ConfigMap", Name: name, Digest: digest, UID: "u-" + name}
+	}
+	inv := ownership.Inventory{
+		{Component: "a", Objects: []ownership.Entry{entry("stays", "d"), entry("unwanted", "d")}},
+		{Component: "b", Objects: []ownership.Entry{entry("moves", "d"), entry("other", "d")}},
+	}
+	got := inv.With("a", nil, []ownership.Entry{entry("stays", ""), entry("moves", "")})
+	want := ownership.Inventory{
+		{Component: "a", Objects: []ownership.Entry{entry("stays", "d"), entry("unwanted", "d"), entry("moves", "")}},
+		{Component: "b", Objects: []ownership.Entry{entry("other", "d")}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the inventory (-want +got):\n%s", diff)
+	}
+}

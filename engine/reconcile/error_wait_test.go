@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster/memory"
 )
 
@@ -29,6 +30,10 @@ func TestAnErrorOfTheClusterIsRetriedByTheQueue(t *testing.T) {
 			b.life.Resources = unread{b.memory}
 			return b.life.ReconcilePackageMissing(b.t.Context(), shopKey)
 		}},
+		"a resource that cannot be read": {"the API server does not answer", func(b *bench) (time.Duration, error) {
+			b.life.Resources = unread{b.memory}
+			return b.life.Reconcile(b.t.Context(), shopKey, b.program)
+		}},
 		"a finalizer that cannot be put": {"somebody has removed it", func(b *bench) (time.Duration, error) {
 			cr := b.find("Shop", shopKey.Name)
 			cr.SetFinalizers(nil)
@@ -47,6 +52,14 @@ func TestAnErrorOfTheClusterIsRetriedByTheQueue(t *testing.T) {
 				t.Errorf("%s: again in %s, error %v, want an error alone", row.reason, again, err)
 			}
 		})
+	}
+}
+
+func TestAResourceThatIsGoneIsNotLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, ordered)
+	if again, err := b.life.Reconcile(t.Context(), types.NamespacedName{Namespace: shopKey.Namespace, Name: "gone"}, b.program); again != 0 || err != nil {
+		t.Errorf("again in %s, error %v", again, err)
 	}
 }
 

@@ -337,18 +337,19 @@ func (s *small) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) e
 func TestAStatusThatIsTooLargeIsNotTriedForEver(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		takes int
-		ready string
+		takes, text int
+		ready       string
 	}{
-		"a smaller one fits": {4000, "False StatusTooLarge"},
-		"none fits":          {10, ""},
+		"a smaller one fits":            {4000, 1 << 20, "False StatusTooLarge"},
+		"none fits":                     {10, 1 << 20, ""},
+		"with it the resource is large": {4000, 250 << 10, "False StatusTooLarge"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, fanout)
 			store := &small{Cluster: b.life.Resources, takes: row.takes}
 			b.life.Resources = store
-			act(t, b.memory, map[string]any{"list": ones(100), "text": strings.Repeat("x", 1<<20)})
+			act(t, b.memory, map[string]any{"list": ones(100), "text": strings.Repeat("x", row.text)})
 			b.load(fanout + "limits: bytes: 1_500_000\n")
 			if again := b.stepsOf(20, b.program); again != 5*time.Minute {
 				t.Errorf("it comes again after %s", again)

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/patch"
 )
 
 // noted is a component that somebody may fight over, and one that waits for it.
@@ -185,26 +186,54 @@ func TestAFightEndsWhenTheOtherStops(t *testing.T) {
 	}
 }
 
-func TestAChangeOfTheSpecEndsAPauseAtOnce(t *testing.T) {
+func TestAChangeByAPersonEndsAPauseAtOnce(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, noted)
-	step := func() {
-		t.Helper()
-		if _, err := b.life.Reconcile(t.Context(), shopKey, b.program); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b.live(10, func() bool { return b.overwrite("note", "text", "mine") })
-	step()
-	b.overwrite("note", "text", "mine")
-	step()
-	if text := b.data("note", "text"); text != "mine" {
-		t.Fatalf("the text is %q: there is no pause", text)
-	}
-	act(t, b.memory, map[string]any{"size": int64(2)})
-	step()
-	if got := b.data("note", "size") + b.data("note", "text"); got != "2shop" {
-		t.Errorf("the object says %q after the spec was changed", got)
+	for name, row := range map[string]struct {
+		reason string
+		change func(*testing.T, *bench)
+		want   string
+	}{
+		"of the spec": {
+			"whoever changes the resource waits for it",
+			func(t *testing.T, b *bench) { t.Helper(); act(t, b.memory, map[string]any{"size": int64(2)}) }, "2 shop a",
+		},
+		"of a patch": {
+			"so does whoever patches it",
+			func(t *testing.T, b *bench) {
+				t.Helper()
+				putPatch(t, b.memory, "more", shopKey.Name, "note.cm", map[string]any{"data": map[string]any{"more": "b"}})
+			}, "1 shop b",
+		},
+		"of nothing": {
+			"the pause is for that",
+			func(*testing.T, *bench) {}, "1 mine a",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, noted)
+			b.memory.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
+			b.life.Patches = b.memory
+			putPatch(t, b.memory, "more", shopKey.Name, "note.cm", map[string]any{"data": map[string]any{"more": "a"}})
+			step := func() {
+				t.Helper()
+				if _, err := b.life.Reconcile(t.Context(), shopKey, b.program); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.live(10, func() bool { return b.overwrite("note", "text", "mine") })
+			step()
+			b.overwrite("note", "text", "mine")
+			step()
+			if text := b.data("note", "text"); text != "mine" {
+				t.Fatalf("the text is %q: there is no pause", text)
+			}
+			row.change(t, b)
+			step()
+			if got := b.data("note", "size") + " " + b.data("note", "text") + " " + b.data("note", "more"); got != row.want {
+				t.Errorf("%s: the object says %q, want %q", row.reason, got, row.want)
+			}
+		})
 	}
 }
 

@@ -94,6 +94,18 @@ func TestDeletionWaitsForTheHooksBeforeIt(t *testing.T) {
 			t.Errorf("left behind: %v", left)
 		}
 	})
+	t.Run("and goes on in the step that finds them done", func(t *testing.T) {
+		t.Parallel()
+		b := ready(t)
+		completeJobs(t, b.memory)
+		if _, err := b.step(); err != nil {
+			t.Fatal(err)
+		}
+		b.memory.CollectGarbage()
+		if b.find("ConfigMap", "web") != nil {
+			t.Error("an object is still there, and no event need come that makes it go")
+		}
+	})
 	t.Run("unless a person skips them", func(t *testing.T) {
 		t.Parallel()
 		b := ready(t)

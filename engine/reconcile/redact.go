@@ -27,6 +27,7 @@ func (s *state) allowNames() {
 // shortened: the redactor would not find a part of a value.
 func (s *state) redacted(c status.Completion) status.Completion {
 	c.Fault.Message = s.redactor.Text(c.Fault.Message)
+	c.Pruning = s.redactor.Text(c.Pruning)
 	c.Components = slices.Clone(c.Components)
 	for i := range c.Components {
 		c.Components[i].Message = s.redactor.Text(c.Components[i].Message)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -195,4 +196,50 @@ status: text: "it is \(_value)"
 	if said := string(text); strings.Contains(said, "opensesame") || !strings.Contains(said, "does not serve v1 K***") || !strings.Contains(said, "it is ***") {
 		t.Errorf("it says %s", said)
 	}
+}
+
+// A webhook may quote the object that it does not let go.
+func TestARefusalToDeleteAnObjectShowsNoSecret(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `
+import "encoding/base64"
+
+inputs: tok: {apiVersion: "v1", kind: "Secret", name: "tok"}
+components: config: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: cr.spec.name, data: k: "\(base64.Decode(null, inputs.tok.object.data.k))"}
+`)
+	b.put(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "default", "name": "tok"}, "data": map[string]any{"k": "b3BlbnNlc2FtZQ=="}})
+	b.rest()
+	b.memory.Refuse(func(before, after *unstructured.Unstructured) error {
+		if after == nil && before.GetName() == "shop" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "shop", errors.New("somebody uses opensesame"))
+		}
+		return nil
+	})
+	act(t, b.memory, map[string]any{"name": "store"})
+	for range 3 {
+		if _, err := b.step(); err == nil || strings.Contains(err.Error(), "opensesame") {
+			t.Errorf("the error is %v", err)
+		}
+		b.now = b.now.Add(5 * time.Second)
+	}
+	b.expect("the old object stays", "False DeleteFailed", "somebody uses ***")
+	if text := fmt.Sprint(b.status(), b.events); strings.Contains(text, "opensesame") {
+		t.Errorf("it says %s", text)
+	}
+}
+
+// Everybody may see the name of a component. Without it, nobody knows what an event is about.
+func TestTheNameOfAComponentThatHasLeftThePackageIsNoSecret(t *testing.T) {
+	t.Parallel()
+	const body = `
+inputs: tok: {apiVersion: "v1", kind: "Secret", name: "tok"}
+components: base: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "base", data: k: inputs.tok.object.stringData.k}
+`
+	b := newBench(t, body+`components: frontend: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "web"}`)
+	b.put(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "default", "name": "tok"}, "stringData": map[string]any{"k": "frontend"}})
+	b.rest()
+	b.events = nil
+	b.load(body)
+	b.rest()
+	b.expectEvents("the component is gone", "Deleted: Deleted ConfigMap default/web of component frontend")
 }

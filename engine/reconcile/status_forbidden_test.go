@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -52,9 +54,15 @@ func TestAStatusThatTheOperatorMayNotWriteIsSaidOnceWithARemedy(t *testing.T) {
 			said := func() []rollout.Event {
 				return slices.DeleteFunc(slices.Clone(b.events), func(e rollout.Event) bool { return e.Reason != "StatusForbidden" })
 			}
+			var logged []string
+			log := funcr.New(func(_, args string) {
+				if strings.Contains(args, "the operator may not write the status") {
+					logged = append(logged, args)
+				}
+			}, funcr.Options{})
 			step := func() error {
 				b.now = b.now.Add(time.Minute)
-				_, err := b.life.Reconcile(t.Context(), shopKey, b.program)
+				_, err := b.life.Reconcile(logr.NewContext(t.Context(), log), shopKey, b.program)
 				return err
 			}
 			for range 5 {
@@ -65,7 +73,13 @@ func TestAStatusThatTheOperatorMayNotWriteIsSaidOnceWithARemedy(t *testing.T) {
 			if got := said(); len(got) != 1 || !got[0].Warning {
 				t.Fatalf("the events are %v, want one warning", got)
 			}
+			if len(logged) != 1 {
+				t.Fatalf("the log is %q, want one line", logged)
+			}
 			for _, part := range row.says {
+				if !strings.Contains(logged[0], part) {
+					t.Errorf("the log %q does not say %q", logged[0], part)
+				}
 				if !strings.Contains(said()[0].Message, part) {
 					t.Errorf("%q does not say %q", said()[0].Message, part)
 				}

@@ -148,3 +148,102 @@ func TestE6AdoptionTakesTheReferenceToTheControllerBefore(t *testing.T) {
 		t.Errorf("owners, and which is the controller (-want +got):\n%s", diff)
 	}
 }
+
+// secretive is a cluster that does not read custom resources.
+type secretive struct {
+	cluster.Cluster
+	err error
+}
+
+func (c secretive) GetLive(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	if ref.Kind == shopKind.Kind {
+		return nil, c.err
+	}
+	return c.Cluster.GetLive(ctx, ref)
+}
+
+// Whether the other one is gone may never be known. To try again would tell people less than who has it.
+func TestE6AResourceThatCannotBeReadKeepsWhatItHas(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason string
+		err    error
+		want   string
+	}{
+		"forbidden": {
+			"no right comes by itself", apierrors.NewForbidden(schema.GroupResource{Group: shopKind.Group, Resource: "shops"}, "shop", errors.New("no")),
+			"web: Failed OwnedByAnother",
+		},
+		"not served": {
+			"its kind may come back, and it with it", &cluster.KindNotServedError{Kind: shopKind},
+			"web: Failed OwnedByAnother",
+		},
+		"not answered": {
+			"the next answer may be that it is gone", errors.New("the API server is away"),
+			"web: Retrying ApplyFailed",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			body := strings.Replace(contested, "DELETE", "orphan", 1)
+			holder := newWorld(t, body)
+			holder.mustRun()
+			other := holder.rival(body)
+			other.cluster = secretive{other.cluster, row.err}
+			holder.wrote()
+			result, err := other.run()
+			expectStates(t, result, row.want)
+			if retried := err != nil; retried != strings.Contains(row.want, "Retrying") {
+				t.Errorf("%s: the error is %v", row.reason, err)
+			}
+			holder.expectWrites(row.reason)
+		})
+	}
+}
+
+// fleeting is a cluster in which something happens once an object was read live.
+type fleeting struct {
+	cluster.Cluster
+	then func()
+}
+
+func (c *fleeting) GetLive(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	out, err := c.Cluster.GetLive(ctx, ref)
+	if then := c.then; ref.Name == "settings" && then != nil {
+		c.then = nil
+		then()
+	}
+	return out, err
+}
+
+// Only the object that was decided about is adopted. Another one of its name may be anybody's.
+func TestE6AnObjectThatTakesThePlaceOfTheAdoptedOneKeepsItsController(t *testing.T) {
+	t.Parallel()
+	for name, again := range map[string]bool{"it is gone": false, "it was replaced": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, strings.Replace(contested, "DELETE", "delete", 1))
+			boss := w.site.Put("boss", object(kinds["ConfigMap"], w.owner.Namespace, "boss"))
+			theirs := object(kinds["ConfigMap"], w.owner.Namespace, "settings")
+			theirs.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "boss", UID: boss.GetUID(), Controller: new(true)}})
+			w.put("boss", theirs)
+			w.cluster = &fleeting{w.site, func() {
+				w.delete(w.object("ConfigMap", "settings"))
+				if again {
+					w.put("boss", theirs)
+				}
+			}}
+			if result, err := w.run(); err == nil || result.Completion.Components[0].State != "Retrying" {
+				t.Errorf("the error is %v, and %v", err, states(result))
+			}
+			w.expectWrites("what was decided about is not there")
+			got := w.object("ConfigMap", "settings")
+			if (got != nil) != again {
+				t.Fatalf("there is %v", got)
+			}
+			if again && (len(got.GetOwnerReferences()) != 1 || got.GetOwnerReferences()[0].Name != "boss") {
+				t.Errorf("its owners are %v", got.GetOwnerReferences())
+			}
+		})
+	}
+}

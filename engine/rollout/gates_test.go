@@ -5,11 +5,14 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/ownership"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/rollout"
 	"operetta.dev/test/clustertest"
 )
 
@@ -283,4 +286,37 @@ components: second: {
 `)
 	expectStates(t, w.mustRun(), "first: Verified Verified", "second: Verified Verified")
 	w.expectWrites("one rollout is enough", "create ConfigMap made", "create ConfigMap second")
+}
+
+// countedEvaluations counts how often a package is evaluated.
+type countedEvaluations struct {
+	*program.Program
+	n atomic.Int64
+}
+
+// Evaluate implements rollout.Evaluator.
+func (c *countedEvaluations) Evaluate(s program.Session) (program.Rollout, error) {
+	c.n.Add(1)
+	return c.Program.Evaluate(s)
+}
+
+// Evaluations are most of what a resource costs that needs nothing.
+func TestARolloutAtRestEvaluatesOnceWhateverItsDepth(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+components: a: objects: o: `+configMap("a", "")+`
+components: b: {dependsOn: a: {}, objects: o: `+configMap("b", "")+`}
+components: c: {dependsOn: b: {}, objects: o: `+configMap("c", "")+`}
+`)
+	w.mustRun()
+	w.mustRun()
+	counted := &countedEvaluations{Program: w.program}
+	e := &rollout.Engine{Package: counted, Cluster: w.cluster, Reach: w.program.Reach(), Parallel: 4}
+	result, err := e.Run(t.Context(), rollout.Input{Owner: w.owner, CR: w.cr(), Inventory: w.inventory})
+	if err != nil || !result.Completion.Ready() {
+		t.Fatalf("states %v, error %v", states(result), err)
+	}
+	if n := counted.n.Load(); n != 1 {
+		t.Errorf("the package was evaluated %d times, want once", n)
+	}
 }

@@ -3,6 +3,7 @@ package rollout_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,5 +45,69 @@ components: c: objects: map: {apiVersion: "v1", kind: "ConfigMap", metadata: nam
 		if n != 1 {
 			t.Errorf("%s was read %d times", name, n)
 		}
+	}
+}
+
+// askedInVain is a cluster that errors when objects of a kind that is not served are listed.
+type askedInVain struct{ cluster.Cluster }
+
+// ListCached implements cluster.Cluster.
+func (c askedInVain) ListCached(ctx context.Context, which cluster.Selection) ([]*unstructured.Unstructured, error) {
+	if _, err := c.Scope(ctx, which.Kind); err != nil {
+		return nil, err
+	}
+	return c.Cluster.ListCached(ctx, which)
+}
+
+// Everything else would be held by an error.
+func TestAnInputOfAKindThatIsNotServedIsNotRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+inputs: probe: {apiVersion: _own, kind: "Probe", name: "p"}
+components: a: objects: map: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "a", data: text: inputs.probe.object.spec.text}
+components: b: objects: map: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "b"}
+`)
+	w.cluster = askedInVain{w.site}
+	r := w.mustRun()
+	w.expectWrites("b needs no input", "create ConfigMap b")
+	if text := message(r, "a"); !strings.Contains(text, "does not serve") {
+		t.Errorf("a says %q, want what it waits for", text)
+	}
+	kind := w.site.Kind("Probe")
+	w.site.Serve(kind)
+	u := object(kind, w.owner.Namespace, "p")
+	u.Object["spec"] = map[string]any{"text": "x"}
+	w.put("somebody", u)
+	w.mustRun()
+	w.expectWrites("it is served now", "create ConfigMap a")
+}
+
+// Nothing is left to be looked at again then.
+func TestAnInputOfAKindThatIsServedInTheMeantimeIsNotAwaited(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason string
+		times  int
+		waits  bool
+	}{
+		"after the first component": {"its definition was part of that, say", 1, false},
+		"not in this rollout":       {"no event says that it is served", 9, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, `
+inputs: class: {apiVersion: "networking.k8s.io/v1", kind: "IngressClass", name: cr.metadata.namespace + "-class"}
+components: first: objects: map: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "first"}
+components: second: objects: map: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "second", data: controller: inputs.class.object.spec.controller}
+`)
+			class := object(ingressClass, "", w.owner.Namespace+"-class")
+			class.Object["spec"] = map[string]any{"controller": "example.com/none"}
+			w.put("somebody", class)
+			w.cluster = &unsure{w.site, row.times, &cluster.KindNotServedError{Kind: ingressClass}}
+			r := w.mustRun()
+			if r.Completion.Ready() == row.waits || (r.RequeueAfter > 0) != row.waits {
+				t.Errorf("%s: it comes again after %s, with %v", row.reason, r.RequeueAfter, states(r))
+			}
+		})
 	}
 }

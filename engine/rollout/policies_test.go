@@ -321,3 +321,62 @@ func TestARemedyIsSaidOnlyOfWhatIsImmutable(t *testing.T) {
 		})
 	}
 }
+
+// Only what is there is left as it is, and that begins once the object is the resource's.
+func TestWhatIsOnlyCreatedIsAppliedWhenItIsAdopted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withPolicy(`apply: "createOnly", adopt: true`))
+	theirs := object(kinds["ConfigMap"], w.owner.Namespace, "shop")
+	theirs.Object["data"] = map[string]any{"size": "9"}
+	w.put("somebody", theirs)
+	expectStates(t, w.mustRun(), "config: Verified Verified", "other: Verified Verified")
+	if got := w.size(); got != "1" {
+		t.Errorf("its size is %s", got)
+	}
+	w.change("ConfigMap", "shop", func(u *unstructured.Unstructured) { u.Object["data"] = map[string]any{"size": "8"} })
+	w.mustRun()
+	w.expectWrites("from now on it is left as it is")
+}
+
+// An update that the API server takes needs no deletion, and so nobody asks whether a new object would be taken.
+func TestAnUpdateThatIsTakenDoesNotRestOnWhetherANewObjectWouldBe(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+components: config: {
+	objects: {for name in ["one", "two"] {(name): {apiVersion: "v1", kind: "ConfigMap", metadata: "name": name, data: size: "\(cr.spec.size)"}}}
+	policy: {for name in ["one", "two"] {(name): apply: "recreateOnImmutable"}}
+}
+`)
+	w.mustRun()
+	w.wrote()
+	w.site.Refuse(func(before, after *unstructured.Unstructured) error {
+		if before == nil && after.GetKind() == "ConfigMap" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, after.GetName(), errors.New("exceeded quota"))
+		}
+		return nil
+	})
+	w.spec["size"] = int64(2)
+	expectStates(t, w.mustRun(), "config: Verified Verified")
+	w.expectWrites("both are there, and count for the quota already", "update ConfigMap one", "update ConfigMap two")
+}
+
+// What an earlier evaluation of the same rollout has rendered is not prepared again, unless its policy is another.
+func TestAPolicyThatAnAnswerChangesCountsInTheSameRollout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+_there: *live.a.o.metadata.name | "nothing"
+components: a: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "a"}
+components: b: {
+	dependsOn: a: {}
+	objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "b"}
+	policy: o: delete: [if _there == "a" {"orphan"}, "delete"][0]
+}
+`)
+	expectStates(t, w.mustRun(), "a: Verified Verified", "b: Verified Verified")
+	if refs := w.object("ConfigMap", "b").GetOwnerReferences(); len(refs) > 0 {
+		t.Errorf("it is to be left behind, and its owners are %v", refs)
+	}
+	if w.mustTeardown(); w.object("ConfigMap", "b") == nil || w.object("ConfigMap", "a") != nil {
+		t.Error("teardown keeps the orphan and nothing else")
+	}
+}

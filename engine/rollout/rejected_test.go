@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/rollout"
 )
 
 // noBad rejects ConfigMaps whose data has a key "bad".
@@ -217,5 +219,30 @@ func TestOfVeryManyWrongFieldsTheFirstAreShown(t *testing.T) {
 	text := message(result, "a")
 	if !strings.Contains(text, "data.key[9]: ") || strings.Contains(text, "data.key[10]: ") || !strings.HasSuffix(text, "; and 4990 more") {
 		t.Errorf("the message is %.1000q, want ten fields, and how many more there are", text)
+	}
+}
+
+// unlocated is a package that cannot tell where it writes a field.
+type unlocated struct{ all *program.Program }
+
+// Evaluate implements rollout.Evaluator.
+func (u unlocated) Evaluate(s program.Session) (program.Rollout, error) { return u.all.Evaluate(s) }
+
+func TestAFieldThatIsRejectedIsAtItsObjectWhereThePackageDoesNotLocateIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `components: a: objects: {
+	one: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "one", data: {
+		bad: "yes"
+	}}
+}`)
+	w.site.Refuse(noBad)
+	e := &rollout.Engine{Package: unlocated{w.program}, Cluster: w.cluster, Parallel: 4}
+	result, err := e.Run(t.Context(), rollout.Input{Owner: w.owner, CR: w.cr(), StoreWriteAhead: func(context.Context, rollout.WriteAhead) error { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectStates(t, result, "a: Failed ObjectRejected")
+	if text := message(result, "a"); !strings.Contains(text, "is bad (shop/body.cue:3)") {
+		t.Errorf("it says %q, want the line of the object", text)
 	}
 }

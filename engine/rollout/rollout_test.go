@@ -218,6 +218,12 @@ func TestWhatIsNoLongerWantedIsDeleted(t *testing.T) {
 		if _, _, found := w.inventory.Find(cluster.Ref{GroupVersionKind: kinds["Service"], Namespace: w.owner.Namespace, Name: "shop"}, w.owner.Namespace); found {
 			t.Error("the deleted Service is still in the inventory")
 		}
+		if got := result.Completion.Change; got != status.Changed {
+			t.Errorf("the change is %s, though an object was deleted", got)
+		}
+		if got := w.mustRun().Completion.Change; got != status.Unchanged {
+			t.Errorf("the change is %s, though nothing is left to be deleted", got)
+		}
 	})
 	t.Run("an object that got another name", func(t *testing.T) {
 		t.Parallel()

@@ -80,3 +80,13 @@ func TestEachKindThatCannotBeReadIsNamedInTheSameOrder(t *testing.T) {
 		}
 	}
 }
+
+func TestAKindThatCannotBeReadIsNamedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, leaning)
+	w.cluster = blind{w.site, []string{"ConfigMap"}}
+	result, err := w.run()
+	if want := "v1 ConfigMap cannot be read: it is forbidden"; err == nil || result.Completion.Fault.Message != want {
+		t.Errorf("of three objects it says %q (%v), want %q", result.Completion.Fault.Message, err, want)
+	}
+}

@@ -162,3 +162,28 @@ func TestA3NothingIsWrittenWhenTheInventoryCannotBeStored(t *testing.T) {
 		t.Errorf("it did not get to its end: %v", w.names("ConfigMap"))
 	}
 }
+
+// The status before the first write says of what is in sync what the one after the last will say of it.
+func TestTheStatusBeforeTheFirstWriteKnowsWhatWasAppliedAndFailed(t *testing.T) {
+	t.Parallel()
+	const body = `
+components: web: objects: o: _deployment & {metadata: name: "shop", spec: replicas: 1}
+components: after: {dependsOn: web: until: "applied", objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "after"}}
+`
+	w := newWorld(t, body)
+	w.mustRun()
+	w.stall()
+	expectStates(t, w.mustRun(), "web: Failed ObjectFailed", "after: Verified Verified")
+	var before []rollout.Result
+	w.protect = func(_ context.Context, p rollout.WriteAhead) error {
+		before = append(before, rollout.Result{Completion: p.Preview})
+		return nil
+	}
+	w.load(body + `components: more: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "more"}`)
+	after := w.mustRun()
+	if len(before) != 1 {
+		t.Fatalf("it was stored %d times before a write, want once", len(before))
+	}
+	expectStates(t, before[0], "web: Failed ObjectFailed", "after: Verified Verified", "more: Applied Progressing")
+	expectStates(t, after, "web: Failed ObjectFailed", "after: Verified Verified", "more: Verified Verified")
+}

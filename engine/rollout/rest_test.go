@@ -1,0 +1,79 @@
+package rollout_test
+
+import (
+	"testing"
+
+	"operetta.dev/engine/ownership"
+	"operetta.dev/engine/patch"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/rollout"
+)
+
+// A foreteller is a package that foretells exactly what it says.
+type foreteller struct{ *program.Program }
+
+// Foretell implements rollout.Foreteller.
+func (f foreteller) Foretell(s program.Session) (program.Rollout, bool) {
+	out, err := f.Program.Evaluate(s)
+	return out, err == nil
+}
+
+// A resource that is taken for one at rest by mistake is not looked at until something changes.
+func TestOnlyAResourceWithNothingToDoIsAtRest(t *testing.T) {
+	t.Parallel()
+	const body = `
+components: a: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "a"}
+`
+	foretold := func(w *world) rollout.Evaluator { return foreteller{w.program} }
+	asIs := func(*world, *rollout.Input) {}
+	for name, row := range map[string]struct {
+		reason, body string
+		by           func(*world) rollout.Evaluator
+		change       func(*world, *rollout.Input)
+		want         bool
+	}{
+		"as it was left":               {"all is there", body, foretold, asIs, true},
+		"a package that is no prophet": {"nothing is foretold", body, func(*world) rollout.Evaluator { return raw{} }, asIs, false},
+		"without any object":           {"what is lost is found again by a rollout", `components: {}`, foretold, asIs, false},
+		"with the state of a hook": {
+			"a hook may have to run", body, foretold,
+			func(_ *world, in *rollout.Input) {
+				in.HookStates = map[string]rollout.HookState{"hooks.afterDeploy.migrate": {}}
+			}, false,
+		},
+		"with a patch": {
+			"its status tells that there is no such object", body, foretold,
+			func(_ *world, in *rollout.Input) {
+				in.Patches = []patch.Patch{patchOf("p", "x", "b.o")}
+			}, false,
+		},
+		"somebody asks": {
+			"people get what they ask for", body, foretold,
+			func(_ *world, in *rollout.Input) { in.Requested = true }, false,
+		},
+		"a component that is not ready": {
+			"the status has to say so", `components: a: objects: o: _deployment & {metadata: name: "a", spec: replicas: 1}`, foretold, asIs, false,
+		},
+		"an entry of the inventory out of reach": {
+			"it is told, and forgotten", body, foretold,
+			func(_ *world, in *rollout.Input) {
+				in.Inventory = in.Inventory.With("a", nil, []ownership.Entry{{Object: "far", APIVersion: "v1", Kind: "ConfigMap", Namespace: "elsewhere", Name: "far"}})
+			}, false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, row.body)
+			w.mustRun()
+			w.wrote()
+			e := &rollout.Engine{Package: row.by(w), Cluster: w.cluster, Reach: w.program.Reach(), Parallel: 4}
+			in := rollout.Input{Owner: w.owner, CR: w.cr(), Inventory: w.inventory}
+			row.change(w, &in)
+			result, rests := e.Rest(t.Context(), in)
+			if rests != row.want || rests && !result.Completion.Ready() {
+				t.Errorf("%s: it is at rest: %t, want %t", row.reason, rests, row.want)
+			}
+			w.expectWrites("nothing is written because of what is foretold")
+		})
+	}
+}
