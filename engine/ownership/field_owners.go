@@ -24,27 +24,53 @@ func ElementsOf(set *fieldpath.Set) []fieldpath.PathElement {
 	return slices.Concat(slices.Collect(set.Members.All()), slices.Collect(set.Children.All()))
 }
 
+// A Share is the share that a manager has in a field.
+type Share string
+
+// The shares.
+const (
+	NoShare Share = "None"
+	// SharesPart is for a manager of something below the field.
+	SharesPart Share = "Part"
+	// SharesWhole is for a manager of something around the field, that is owned without its parts. Of a map it may be all that
+	// is left of what another manager has taken over.
+	SharesWhole Share = "Whole"
+	SharesField Share = "Field"
+)
+
 // Owns reports whether a set of fields has a field, or a whole that the field is a part of, or else only
 // parts of it.
 func Owns(set *fieldpath.Set, at any, path []named.Part) (owns, parts bool) {
+	share := ShareOf(set, at, path)
+	return share != NoShare, share == SharesPart
+}
+
+// ShareOf returns the share of a set of fields in the field at a path of an object.
+func ShareOf(set *fieldpath.Set, at any, path []named.Part) Share {
 	for i, part := range path {
 		element, next, ok := ElementOf(set, at, part)
 		if !ok {
-			return false, false
+			return NoShare
 		}
 		below, deeper := set.Children.Get(element)
 		has := set.Members.Has(element)
 		switch last := i == len(path)-1; {
-		case last:
-			return has || deeper, !has
+		case last && has:
+			return SharesField
+		case last && deeper:
+			return SharesPart
 		case deeper:
 			set, at = below, next
+		case has && !last:
+			return SharesWhole
 		default:
-			// What is owned without parts is owned as a whole.
-			return has, false
+			return NoShare
 		}
 	}
-	return !set.Empty(), true
+	if set.Empty() {
+		return NoShare
+	}
+	return SharesPart
 }
 
 // ElementOf returns the element of a set that a part of a path leads to, and the value there.

@@ -188,6 +188,9 @@ func unused(permission string) string {
 func TestF40OperatorOfAllPackagesRunsUnderExactlyItsRoles(t *testing.T) {
 	s := harness.NewEnv(t)
 	apply(t, []byte("{apiVersion: v1, kind: Namespace, metadata: {name: "+operatorNamespace+"}}")) // another test may have installed an operator there
+	if _, err := harness.Kubectl(t.Context(), "delete", "leases", "--all", "--namespace", operatorNamespace); err != nil {
+		t.Fatal(err)
+	}
 	roles := operetta(t, append([]string{"rbac"}, allPackages()...)...)
 	apply(t, roles)
 	s.User = serviceAccount

@@ -103,14 +103,24 @@ func writersOf(before, after *unstructured.Unstructured) []writer {
 // the managers of an input: if one alone has written, it was that one.
 func whoChanged(p diff.ChangedPath, writers []writer, object map[string]any) history.Change {
 	tracked := false
-	for _, w := range writers {
+	var around *writer
+	for i, w := range writers {
 		if w.set() == nil {
 			continue
 		}
 		tracked = true
-		if owns, _ := ownership.Owns(w.set(), object, p.Parts); owns {
+		switch ownership.ShareOf(w.set(), object, p.Parts) {
+		case ownership.SharesField:
 			return changeOf(w.ManagedFieldsEntry)
+		case ownership.SharesWhole, ownership.SharesPart:
+			if around == nil {
+				around = &writers[i]
+			}
+		case ownership.NoShare:
 		}
+	}
+	if around != nil {
+		return changeOf(around.ManagedFieldsEntry)
 	}
 	_, there := lookup(object, p)
 	if len(writers) > 0 && writers[0].wrote && (len(writers) == 1 || !writers[1].wrote) && (!tracked || !there) {

@@ -75,6 +75,11 @@ func TestAChangeHasItsFieldsAndTheManagerOfEach(t *testing.T) {
 			managed("a", "Update", 1, spec) + "," + managed("b", "Update", 1, status), managed("a", "Update", 2, spec) + "," + managed("b", "Update", 1, status),
 			[]string{"b: status.ready"},
 		},
+		"what another has taken over within a second": {
+			"of the map, the one before has only the dot that is left", "Thing", "spec: {replicas: 1}", "spec: {replicas: 2}",
+			managed("a", "Update", 1, `{"f:spec": {".": {}, "f:replicas": {}}}`),
+			managed("a", "Update", 1, `{"f:spec": {}}`) + "," + managed("b", "Update", 1, spec), []string{"b: spec.replicas"},
+		},
 		"a field that is gone": {
 			"nobody owns it: who has written has removed it", "ConfigMap", "data: {a: x, b: y}", "data: {a: x}",
 			managed("operetta", "Apply", 1, data), managed("operetta", "Apply", 1, data) + "," + managed("thief", "Update", 2, `{"f:metadata": {}}`),
