@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -389,7 +390,7 @@ func TestManyEventsCostFewComparisons(t *testing.T) {
 	}
 	p.start(sized, Options{Concurrency: 4})
 	p.eventually("all to be the same", func(q *printed) bool { return len(q.sums) > 0 && q.sums[len(q.sums)-1].Same == fleet })
-	first := p.counted.n.Load()
+	first, began := p.counted.n.Load(), time.Now()
 	for n := range changes {
 		for _, c := range configs {
 			c.SetAnnotations(map[string]string{"n": fmt.Sprint(n)})
@@ -399,8 +400,9 @@ func TestManyEventsCostFewComparisons(t *testing.T) {
 	machine.Eventually(t, "all to be compared again", func() bool { _, busy := p.shadow.count(); return !busy })
 	perResource := float64(p.counted.n.Load()-first) / fleet
 	t.Logf("%d evaluations at first, and %.1f for each resource whose object has changed %d times", first, perResource, changes)
-	if perResource > changes {
-		t.Errorf("%.1f evaluations for each resource, and %d events", perResource, changes)
+	// A comparison evaluates twice. A slow machine makes the changes over a longer time, in which there is room for more.
+	if most := 2 * (time.Since(began).Seconds()/compareInterval.Seconds() + 2); perResource > min(most, 2*changes) {
+		t.Errorf("%.1f evaluations for each resource, and %d events in %s: at most %.1f", perResource, changes, time.Since(began), most)
 	}
 	if got := p.printed.said["s0"]; got != 1 {
 		t.Errorf("what has not changed is said %d times", got)
