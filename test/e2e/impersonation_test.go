@@ -104,7 +104,7 @@ func (x *impersonated) expectWrites(from controlplane.AuditMark) map[string]int 
 	return count
 }
 
-func TestPackagesOfOneOperatorActAsTheirAccounts(t *testing.T) {
+func TestF38J2PackagesOfOneOperatorActAsTheirAccounts(t *testing.T) {
 	t.Parallel()
 	x := newImpersonated(t, "imp")
 	from := harness.MarkAudit(t)

@@ -83,7 +83,7 @@ func (f *fleet) having(all []*unstructured.Unstructured, text string) int {
 	return n
 }
 
-func TestShardsServeEachTheirOwnAndNeverTwoOneResource(t *testing.T) {
+func TestF39ShardsServeEachTheirOwnAndNeverTwoOneResource(t *testing.T) {
 	t.Parallel()
 	f := &fleet{env: newEnv(t), p: newTestPackage(t, "sharded", keptBody), users: map[string]bool{}}
 	first, second := f.member("0of2", 0, 2), f.member("1of2", 1, 2)
