@@ -66,6 +66,12 @@ func (l *live) Apply(ctx context.Context, u *unstructured.Unstructured) (*unstru
 	return l.Live.Apply(ctx, u)
 }
 
+// ListCached implements cluster.Cluster. The operator reads inputs from caches of their own, which hold objects
+// without the label too. The cache here does not, so inputs come from the API server.
+func (l *live) ListCached(ctx context.Context, which cluster.Selection) ([]*unstructured.Unstructured, error) {
+	return l.ListLive(ctx, which)
+}
+
 // Replace implements cluster.Cluster, and waits for the cache, because the write bypasses the client
 // that is consistent with it.
 func (l *live) Replace(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
