@@ -135,11 +135,7 @@ func impersonating(config *rest.Config, account object.Account) (*rest.Config, e
 // complete opens the caches of an identity.
 func (i *identity) complete(m *Manager, shared watch.Shared) error {
 	var err error
-	// It has nothing but custom resources, so the selector is theirs.
-	i.resources, err = watch.NewResources(i, m.options.Namespaces, cache.Options{
-		DefaultLabelSelector: m.options.Selector, SyncPeriod: new(watch.Resync), DefaultTransform: watch.TransformResource(m.options.Log),
-	})
-	if err != nil {
+	if i.resources, err = watch.NewResources(i, m.options.Namespaces, resourceCache(m.options)); err != nil {
 		return err
 	}
 	if err := i.Add(i.resources); err != nil {
@@ -151,6 +147,11 @@ func (i *identity) complete(m *Manager, shared watch.Shared) error {
 	i.dryRuns = sync.OnceValues(func() (dryrun.ServerOptions, error) { return serverDryRunOptions(i.GetConfig(), m.options) })
 	i.patches, err = watch.NewPatches(i, i.caches.Direct, m.options.Namespaces, m.options.Log)
 	return err
+}
+
+// resourceCache returns the options of a cache that has nothing but custom resources, so that the selector is theirs.
+func resourceCache(o Options) cache.Options {
+	return cache.Options{DefaultLabelSelector: o.Selector, SyncPeriod: new(watch.Resync), DefaultTransform: watch.TransformResource(o.Log)}
 }
 
 // An impersonation is the connection of an account. What runs over it ends with it. Discovery is that of the process: the
