@@ -108,6 +108,7 @@ func TestTwoOfThreeNamespacesAreServedUnderExactlyTheRolesThatArePrinted(t *test
 	})
 	s.ExpectGone(harness.Object("v1", "ServiceAccount", far, "extra-shop"))
 
+	s.WaitUntilIdle()
 	rest := harness.MarkAudit(t)
 	began := time.Now()
 	harness.Eventually(t, "some time to pass", func() error {
