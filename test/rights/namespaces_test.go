@@ -276,7 +276,7 @@ func (s *several) named(o *harness.Operator, cr *unstructured.Unstructured, reso
 func answer(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), harness.Suite.Operetta, args...).CombinedOutput()
-	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != 3) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != 2) {
 		t.Fatalf("operetta %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return string(out)
