@@ -71,9 +71,18 @@ var commandLine = regexp.MustCompile(`(?m)^(\s*|.*\| )operetta `)
 // asPlugin makes the help show what a user of kubectl types.
 func asPlugin(root *cobra.Command) {
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl operetta"}
-	for _, cmd := range append(root.Commands(), root) {
+	for _, cmd := range allCommands(root) {
 		cmd.Example = commandLine.ReplaceAllString(cmd.Example, "${1}kubectl operetta ")
 	}
+}
+
+// allCommands returns a command and all below it.
+func allCommands(of *cobra.Command) []*cobra.Command {
+	out := []*cobra.Command{of}
+	for _, cmd := range of.Commands() {
+		out = append(out, allCommands(cmd)...)
+	}
+	return out
 }
 
 // unknownCommand rejects arguments of the root command, which are misspelled commands.

@@ -64,6 +64,8 @@ var Left = map[string]string{
 	"operetta install ./cue/webapp -n team-a,team-b":                                                  "the script rbac of cmd/operetta runs it with such a list, and test/rights runs an operator under its roles",
 	"operetta install ./hello --namespace team-a,team-b":                                              "the same",
 	"operetta rbac ./cue/webapp -n team-a,team-b":                                                     "the same",
+	"operetta new cr ./cue/webapp --name shop > shop.yaml":                                            "it writes a file; the script new_cr of cmd/operetta plays it",
+	"operetta new cr ./cue/webapp | operetta render ./cue/webapp -f -":                                "the same",
 	"operetta crd migrate webapps --dry-run":                                                          "test/e2e migrates 500 resources",
 	"operetta crd migrate webapps.example.com --dry-run":                                              "the same",
 	"operetta crd migrate webapps.example.com":                                                        "the same",
