@@ -36,8 +36,9 @@ sweeps='^Test(A1A2|A3Hooks|A3Leaks|A3Policies|A4|B1)'
 templates='^Test(TemplatesSay|EveryForm|WorkersReturn|NoSchema|NoDefinition|NoValue)'
 # Tests that take minutes when they are told to.
 long='^Test(Cosign|E3|E6OfTwo|Hostile|MostFaultsThatArePut)'
-# Tests that take seconds, and do one thing after the other as the sweeps do: there is nothing that could race.
-serial='^Test(AThousandResourcesTake|ASpecThatChangesAllTheTime|AResourceWithTooLargeAnInventory|WhatIsUsualIsNotHeldUp|AStatusThatIsWipedAllTheTime|AResourceThatIsBeyondALimitInNewWays|AnInventoryThatTheStatusHasNoRoomFor|APreviewSaysThatTheStatusHasNoRoom|AHundredReconcilesSayTheSame|AStatusThatIsTooLargeIsNotTriedForEver|AStatusThatCannotBeReadStopsEverything|AnInputThatIsTooMuchIsReadAgain|WhatIsBeyondALimitIsEvaluatedAgain|WhatWasWrittenBeforeThereWereKeys|SaltsAreKept|WhoeverFightsIsAnswered|TheTimeOfAComponentIsThatOf|TheAttackFindsThePIN|APictureOfAThousand|APNGThatCouldNotBeRead|NothingThatARegistryDoes|LightDefinesWhatFullDefines|HealthOfWhatIsNotThere|WrongManifestsAreRefused|PatternsOfStagesNameTests|TestsHaveNoShortLimits|WhatIsNotPartOfAView|WhatATypeOfTheAuthor|AWorkerThatDoesNotAnswerIsALine|NoCommandPrintsWhatATerminalActsUpon|NoMessageShowsAnyPartOfASecret|ResourceBeyondALimitIsRefused|NoValuePassesThatBreaksAForm|NoSchemaLetsAValuePass|NoDefinitionLetsAValuePass|PackedObjectsTakeAFraction|LabelledObjectsDoNotFillTheCache|EndedObjectsAreRememberedUpToASize|ManyResourcesHaveTheTimeThatOneHas|TheSameSessionGivesTheSameBytes|EvaluationsKeepNothing|StatusFieldsThatAreTooLarge|AReachIsWrittenOut|TypeFaultsAgreeWithCUE|NothingIsDecidedByWhatCUESays|FormsGiveWhatCUEDoes|HostileFolderIsAnError|DeepModuleIsAnError|RenderAndDryRunAndReconcileAgree)'
+# Tests that say by machine.Serial that there is nothing that could race. They take seconds.
+serial="^($(git grep -l 'machine\.Serial(t)' -- '*_test.go' |
+	xargs awk '/^func Test/ { sub(/\(.*/, "", $2); name = $2 } /^\tmachine\.Serial\(t\)$/ { print name }' | sort -u | paste -s -d '|'))\$"
 # Scripts that say nothing new about what runs at the same time, where each command costs seconds: they are
 # about what is printed, and one that is not listed runs with the race detector. What they run at the same time, such
 # as a dry run or fetching modules, has tests of its package with it.
@@ -84,7 +85,7 @@ stage_unit() {
 		# A lane has the stages that run the other tests of these packages: race with the race detector, and
 		# sweep at full length. Without them, all run here, with a sample of each sweep.
 		local rest
-		rest=$(git grep -lE "${serial/#^/^func }" -- $(printf '%s/*_test.go ' $race) | xargs -n 1 dirname | sort -u | sed 's,^,./,')
+		rest=$(git grep -l 'machine\.Serial(t)' -- $(printf '%s/*_test.go ' $race) | xargs -n 1 dirname | sort -u | sed 's,^,./,')
 		go_test "$rest" $vetted -run "$serial|$printing" -skip "$templates" || failed=1
 		all=$(grep -vxF "$(go list $race)" <<<"$all")
 	fi
