@@ -41,6 +41,8 @@ type Env struct {
 	User       string
 	Kubeconfig string
 	Operator   *Operator // the last one that was started
+
+	served []*TestPackage // those that are objects of the cluster
 }
 
 var (
@@ -59,7 +61,7 @@ func NewEnv(t *testing.T) *Env {
 	if err := Suite.Admin.Create(t.Context(), ns); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.removeAutoscalers)
+	t.Cleanup(s.leaveNoWork)
 	var err error
 	if s.Kubeconfig, err = Suite.ControlPlane.KubeconfigFor(s.User, "system:masters"); err != nil {
 		t.Fatal(err)
@@ -67,9 +69,13 @@ func NewEnv(t *testing.T) *Env {
 	return s
 }
 
-// removeAutoscalers deletes the autoscalers that a test leaves behind. The controller manager looks at each of them
-// every two seconds, with three requests, as long as the control plane lives.
-func (s *Env) removeAutoscalers() {
+// leaveNoWork removes what would go on costing requests as long as the control plane lives: the controller manager
+// looks at each autoscaler every two seconds, and each operator that starts at each package. The operators of the test
+// have ended.
+func (s *Env) leaveNoWork() {
+	for _, p := range s.served {
+		p.forget()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
 	of := Object(APIVersions["HorizontalPodAutoscaler"], "HorizontalPodAutoscaler", "", "")
