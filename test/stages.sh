@@ -72,6 +72,7 @@ stage_modules() {
 	go -C test/helm mod tidy -diff || failed=1
 	go -C test/cosign mod tidy -diff || failed=1
 	go -C test/krew mod tidy -diff || failed=1
+	go -C test/olm mod tidy -diff || failed=1
 	go_test "$install" $vetted || failed=1
 	return $failed
 }
