@@ -2,6 +2,7 @@ package watch
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -48,13 +49,20 @@ func newReader(from io.Reader) *reader {
 // readers are not in use.
 var readers = sync.Pool{New: func() any { return newReader(&bytes.Buffer{}) }}
 
-// readBytes reads bytes.
+// readBytes reads bytes, which have one value.
 func readBytes[T any](raw []byte, read func(*reader) (T, error)) (T, error) {
 	r, _ := readers.Get().(*reader)
 	defer readers.Put(r)
 	r.Reset(bytes.NewBuffer(raw), readOptions...)
 	defer r.Reset(&bytes.Buffer{}, readOptions...) // it keeps no object alive
-	return read(r)
+	out, err := read(r)
+	if err != nil {
+		return out, err
+	}
+	if _, err := r.ReadToken(); !errors.Is(err, io.EOF) {
+		return out, fmt.Errorf("something follows at byte %d", r.InputOffset())
+	}
+	return out, nil
 }
 
 // any reads the next value.
@@ -373,15 +381,15 @@ func (p *packing) managedEntry() error {
 	return err
 }
 
-// plainError returns the error of a stream as the readers of watches know it.
+// plainError returns the error of a stream as those know it who read watches.
 func plainError(err error) error {
 	for _, plain := range []error{io.ErrUnexpectedEOF, io.EOF} {
 		if errors.Is(err, plain) {
 			return plain
 		}
 	}
-	if inner := errors.Unwrap(err); inner != nil {
-		return inner
+	if _, wrong := errors.AsType[*jsontext.SyntacticError](err); wrong {
+		return err
 	}
-	return err
+	return cmp.Or(errors.Unwrap(err), err) // the reader says that it was reading
 }

@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -206,6 +207,9 @@ func (d *eventDecoder) Decode() (watch.EventType, runtime.Object, error) {
 
 // object decodes the object of an event.
 func (d *eventDecoder) object(of watch.EventType, raw []byte) (runtime.Object, error) {
+	if len(raw) == 0 {
+		return nil, errors.New("an event without an object")
+	}
 	switch of {
 	case watch.Added, watch.Modified, watch.Deleted:
 		return d.decode(raw)
