@@ -67,8 +67,19 @@ func readBytes[T any](raw []byte, read func(*reader) (T, error)) (T, error) {
 
 // any reads the next value.
 func (r *reader) any() (any, error) {
-	switch r.PeekKind() {
-	case jsontext.KindBeginObject:
+	if kind := r.PeekKind(); kind == jsontext.KindBeginObject || kind == jsontext.KindBeginArray {
+		return r.nested(kind)
+	}
+	v, err := r.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	return scalar(v)
+}
+
+// nested reads the next value, which is an object or a list.
+func (r *reader) nested(kind jsontext.Kind) (any, error) {
+	if kind == jsontext.KindBeginObject {
 		out := map[string]any{}
 		err := r.fields(func(name string) error {
 			v, err := r.any()
@@ -76,30 +87,29 @@ func (r *reader) any() (any, error) {
 			return err
 		})
 		return out, err
-	case jsontext.KindBeginArray:
-		out := []any{}
-		err := r.items(func() error {
-			v, err := r.any()
-			out = append(out, v)
-			return err
-		})
-		return out, err
 	}
-	v, err := r.ReadValue()
-	if err != nil {
-		return nil, err
-	}
-	switch v.Kind() {
-	case jsontext.KindString:
+	out := []any{}
+	err := r.items(func() error {
+		v, err := r.any()
+		out = append(out, v)
+		return err
+	})
+	return out, err
+}
+
+// scalar returns a value that is no object and no list.
+func scalar(v jsontext.Value) (any, error) {
+	kind := v.Kind()
+	if kind == jsontext.KindString {
 		return unquote(v), nil
-	case jsontext.KindNumber:
-		return number(v)
-	case jsontext.KindTrue:
-		return true, nil
-	case jsontext.KindFalse:
-		return false, nil
 	}
-	return nil, nil
+	if kind == jsontext.KindNumber {
+		return number(v)
+	}
+	if kind == jsontext.KindNull {
+		return nil, nil
+	}
+	return kind == jsontext.KindTrue, nil
 }
 
 // fields calls a function for each field of the next value, which has to read its value. It errors if that is no object.

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -214,7 +215,7 @@ func TestAWatchEndsWithWhoWatches(t *testing.T) {
 // Only objects without a Go type are read so: those of others have a decoder of their own.
 func TestAnInformerOfAGoTypeReadsAsUsual(t *testing.T) {
 	t.Parallel()
-	usual := &toolscache.ListWatch{ListFunc: func(metav1.ListOptions) (runtime.Object, error) { return nil, errors.New("usual") }}
+	usual := &toolscache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, errors.New("usual") }}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(deploymentKind, meta.RESTScopeNamespace)
 	s := newStreams(&rest.Config{Host: "http://127.0.0.1:1"}, "", cache.Options{Mapper: mapper, HTTPClient: http.DefaultClient}, whole)
