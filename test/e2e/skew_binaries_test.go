@@ -84,7 +84,7 @@ func newerEngine(t *testing.T) string {
 
 // Two engines, the one under test and the next, run one after the other, in both orders. Nothing is deleted or made anew, and what the
 // older one cannot read it leaves alone and says so.
-func TestI6AndH4AnUpgradeAndItsRollbackOfTheEngineMakeNothingAnew(t *testing.T) {
+func TestI6AnUpgradeOfTheEngineAndItsRollbackMakeNothingAnew(t *testing.T) {
 	t.Parallel()
 	newer := newerEngine(t)
 	engineDefinitions.Lock()
