@@ -335,25 +335,18 @@ func (e *shardElection) unlessAlone(err error) error {
 
 // await returns once the count is the agreed one, which it makes it when it can.
 func (e *shardElection) await(ctx context.Context) error {
-	var said struct {
-		other   agreement
-		refused bool
-	}
 	var missing time.Time // since when there is no agreement
+	said := saidOfAgreement{election: e}
 	for {
 		present, agreed, err := e.read(ctx)
-		if err != nil {
-			return e.unlessAlone(err)
-		}
 		switch {
+		case err != nil:
+			return e.unlessAlone(err)
 		case present != nil && agreed == e.shard.agreement():
 			return nil
 		case present != nil:
 			missing = time.Time{}
-			if said.other != agreed {
-				e.log.Info("nothing is served until all processes of the other number of shards have ended", "shards", e.shard.count(), "agreed", agreed.count)
-				said.other = agreed
-			}
+			said.waits(agreed)
 			err = e.change(ctx, agreed)
 		default:
 			if missing.IsZero() {
@@ -361,15 +354,11 @@ func (e *shardElection) await(ctx context.Context) error {
 			}
 			err = e.begin(ctx, missing)
 		}
-		if err != nil && ctx.Err() == nil {
-			e.log.V(1).Info("the number of shards is not changed yet", "why", err.Error())
-			if apierrors.IsForbidden(err) && !said.refused {
-				e.log.Info("the operator may not take the Lease of each shard, so it cannot change their number; operetta rbac prints the role", "shards", e.shard.count(), "agreed", agreed.count, "error", err.Error())
-				said.refused = true
-			}
-		}
 		if err == nil {
-			continue
+			continue // it is looked at anew
+		}
+		if ctx.Err() == nil {
+			said.fails(agreed, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -377,6 +366,32 @@ func (e *shardElection) await(ctx context.Context) error {
 		case <-time.After(wait.Jitter(e.times.retry, 1)):
 		}
 	}
+}
+
+// saidOfAgreement is what was said about an agreement that is another one: each only once.
+type saidOfAgreement struct {
+	election *shardElection
+	other    agreement
+	refused  bool
+}
+
+// waits says that the processes of another agreement are waited for.
+func (s *saidOfAgreement) waits(agreed agreement) {
+	if s.other == agreed {
+		return
+	}
+	s.other = agreed
+	s.election.log.Info("nothing is served until all processes of the other number of shards have ended", "shards", s.election.shard.count(), "agreed", agreed.count)
+}
+
+// fails says why the agreement is not changed.
+func (s *saidOfAgreement) fails(agreed agreement, why error) {
+	s.election.log.V(1).Info("the number of shards is not changed yet", "why", why.Error())
+	if !apierrors.IsForbidden(why) || s.refused {
+		return
+	}
+	s.refused = true
+	s.election.log.Info("the operator may not take the Lease of each shard, so it cannot change their number; operetta rbac --shards prints the role", "shards", s.election.shard.count(), "agreed", agreed.count, "error", why.Error())
 }
 
 // errUndecided says that somebody may serve although there is no agreement.

@@ -108,11 +108,12 @@ func TestWhoFollowsServesWhatIsServedAndWritesNothing(t *testing.T) {
 			s.resources = nil
 			for i := range 4 {
 				u := Resource{NamespacedName: types.NamespacedName{Namespace: "ns", Name: fmt.Sprint(i)}, UID: types.UID(fmt.Sprint("uid", i)), Labels: map[string]string{"tier": "test"}, Ready: ready, Failed: !ready}
-				if digest == "" {
+				switch {
+				case digest == "":
 					u.Digest = s.states["p"].served.Digest()
-				} else if s.states["p"].canary.chosen(u) {
+				case s.states["p"].canary.chosen(u):
 					u.Digest = digest
-				} else {
+				default:
 					u.Digest, u.Ready, u.Failed = s.states["p"].served.Digest(), true, false
 				}
 				s.resources = append(s.resources, u)
