@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -44,7 +45,7 @@ func (s *Env) startOperator(by []string, args ...string) *Operator {
 		args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == Everywhere })
 	}
 	all := slices.Concat(by, []string{
-		Suite.Operetta, "run", "--kubeconfig", s.Kubeconfig, "--metrics-bind-address", AnyPort, "--metrics-secure=false",
+		cmp.Or(s.Binary, Suite.Operetta), "run", "--kubeconfig", s.Kubeconfig, "--metrics-bind-address", AnyPort, "--metrics-secure=false",
 	}, served, args)
 	cmd := exec.Command(all[0], all[1:]...)
 	cmd.Dir = Suite.Root
