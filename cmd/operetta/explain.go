@@ -132,9 +132,9 @@ func (f explainFlags) reader(args []string) (readExplanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind, err := cluster.KindNamed(on.config, word)
+	kind, err := on.kindNamed(word)
 	if err != nil {
-		return nil, fmt.Errorf("%s: the cluster at %s serves no such kind: %w", word, on.server(), err)
+		return nil, err
 	}
 	live, err := cluster.Uncached(on.config)
 	if err != nil {

@@ -236,6 +236,10 @@ func (f *planFlags) snapshot(s streams, p *program.Program) (plan.Snapshot, time
 	if err != nil {
 		return nil, time.Time{}, err
 	}
+	// What cannot be reached shows here, without the request that happens to be the first.
+	if _, err := live.Scope(context.Background(), p.GroupVersionKind()); err != nil && !cluster.IsKindNotServed(err) {
+		return nil, time.Time{}, on.outage(err)
+	}
 	namespace := f.namespace
 	if p.Meta().ClusterScoped {
 		namespace = ""

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -122,9 +123,9 @@ func rank(r explain.Resource) int {
 func servedKinds(ctx context.Context, on target, words []string) ([]schema.GroupVersionKind, error) {
 	var out []schema.GroupVersionKind
 	for _, word := range words {
-		kind, err := cluster.KindNamed(on.config, word)
+		kind, err := on.kindNamed(word)
 		if err != nil {
-			return nil, fmt.Errorf("%s: the cluster at %s serves no such kind: %w", word, on.server(), err)
+			return nil, err
 		}
 		out = append(out, kind)
 	}
@@ -136,8 +137,11 @@ func servedKinds(ctx context.Context, on target, words []string) ([]schema.Group
 		return nil, err
 	}
 	definitions, err := client.CustomResourceDefinitions().List(ctx, metav1.ListOptions{LabelSelector: crd.PackageLabel})
-	if err != nil {
-		return nil, fmt.Errorf("looking for the kinds of packages (name kinds if you may not list definitions): %w", err)
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("looking for the kinds of packages: %w (name kinds, such as webapps)", err)
+	case err != nil:
+		return nil, fmt.Errorf("looking for the kinds of packages: %w", on.outage(err))
 	}
 	for _, d := range definitions.Items {
 		for _, v := range d.Spec.Versions {
