@@ -237,7 +237,11 @@ func (f *planFlags) snapshot(s streams, p *program.Program) (plan.Snapshot, time
 		return nil, time.Time{}, err
 	}
 	// What cannot be reached shows here, without the request that happens to be the first.
-	if _, err := live.Scope(context.Background(), p.GroupVersionKind()); err != nil && !cluster.IsKindNotServed(err) {
+	_, err = live.Scope(context.Background(), p.GroupVersionKind())
+	switch {
+	case cluster.IsKindNotServed(err):
+		printLinef(s.err, "note: the cluster does not serve %s; operetta crd prints its definition", p.GroupVersionKind().GroupKind())
+	case err != nil:
 		return nil, time.Time{}, on.outage(err)
 	}
 	namespace := f.namespace

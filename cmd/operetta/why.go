@@ -166,7 +166,7 @@ func (f whyFlags) fromCluster(ctx context.Context, p *program.Program, resource 
 		return none, nil, err
 	}
 	if cr == nil {
-		return none, nil, fmt.Errorf("%s does not exist", ref)
+		return none, nil, notFound(ref, word)
 	}
 	in, notes, err := why.Gather(ctx, live, p, cr)
 	return in, slices.Clip(notes), err
