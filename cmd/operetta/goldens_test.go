@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -94,7 +95,7 @@ func ranCommand(root *cobra.Command, words []string, found map[string]*goldens) 
 		failure, words = true, words[2:]
 	case len(words) > 2 && words[0] == "exits":
 		// A difference that was found is what somebody asked for.
-		failure, words = words[1] == "1" || words[1] == "2", words[2:]
+		failure, words = words[1] == strconv.Itoa(exitFailure), words[2:]
 	case len(words) > 2 && words[0] == "visits":
 		words = words[2:] // behind the path of a page
 	case len(words) > 1 && words[0] == "exec":

@@ -131,7 +131,7 @@ func wrongFlag(err error) error {
 	if !is {
 		return err
 	}
-	want := ""
+	var want string
 	switch kind := invalid.GetFlag().Value.Type(); {
 	case kind == "bool":
 		want = "true or false"
