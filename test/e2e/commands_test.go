@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,6 +51,18 @@ func TestCommandsPrintTheirGoldens(t *testing.T) {
 	s.ExpectResourceReady(shop("north"))
 	s.ExpectNotReady(shop("south"), "NotReady", "PersistentVolumeClaim goods-south-goods-0 is Pending")
 	s.ExpectNotReady(shop("west"), "OwnedByAnother", "takes it over")
+	s.WaitUntilIdle()
+	// Managed fields have the second of a write, and explain has the newest first: the shops were written last.
+	idle := time.Now().Truncate(time.Second)
+	harness.Eventually(t, "another second", func() error {
+		if time.Now().Truncate(time.Second).Equal(idle) {
+			return harness.ErrNotYet
+		}
+		return nil
+	})
+	for _, name := range []string{"north", "south", "west"} {
+		s.Patch(shop(name), harness.Annotation("example.com/visited", "true"))
+	}
 	s.WaitUntilIdle()
 	clerk := s.Tenant("clerk", s.Namespace, harness.Rule("shops.example.com", []any{"get", "list"}, "shops"), harness.Rule("", []any{"get"}, "configmaps"))
 	stranger := s.Tenant("stranger", s.Namespace)

@@ -40,7 +40,9 @@ type Env struct {
 	Namespace  string
 	User       string
 	Kubeconfig string
-	Operator   *Operator // the last one that was started
+	// Binary is another binary than the one under test; "" is that one.
+	Binary   string
+	Operator *Operator // the last one that was started
 
 	served []*TestPackage // those that are objects of the cluster
 }
