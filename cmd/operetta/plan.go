@@ -237,6 +237,14 @@ func (f *planFlags) snapshot(s streams, p *program.Program) (plan.Snapshot, time
 	if err != nil {
 		return nil, time.Time{}, err
 	}
+	// What cannot be reached shows here, without the request that happens to be the first.
+	_, err = live.Scope(context.Background(), p.GroupVersionKind())
+	switch {
+	case cluster.IsKindNotServed(err):
+		printLinef(s.err, "note: the cluster does not serve %s; operetta crd prints its definition", p.GroupVersionKind().GroupKind())
+	case err != nil:
+		return nil, time.Time{}, on.outage(err)
+	}
 	namespace := f.namespace
 	if p.Meta().ClusterScoped {
 		namespace = ""
