@@ -120,7 +120,7 @@ func (c *Compiler) Compile(s program.Session, pins template.Pins) (out Result) {
 			out.Template, out.Pins, out.Untranslated = nil, pins, []Reason{because("", "CUE panics where it is translated").Reason}
 		}
 	}()
-	u := &unit{Compiler: c, session: s, view: c.program.View(s).Seen(), want: out.Rollout, root: c.program.FillSession(s)}
+	u := &unit{Compiler: c, session: s, view: c.program.Views().Of(s).Seen(), want: out.Rollout, root: c.program.FillSession(s)}
 	var err error
 	if u.resource, err = program.ResourceOf(u.root); err != nil {
 		return out

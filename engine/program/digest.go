@@ -126,8 +126,8 @@ func with(m map[string]any, key string, value any) map[string]any {
 // digested returns a session in which every object has the digest of its content as an
 // annotation, if the package refers to any. It runs before secrets are replaced, because a
 // message may show what depends on a digest.
-func (p *Program) digested(s Session) Session {
-	if !p.digests {
+func (v *Views) digested(s Session) Session {
+	if !v.digests {
 		return s
 	}
 	return s.withObjects(func(_, _ string, object map[string]any) map[string]any {

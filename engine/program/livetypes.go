@@ -20,7 +20,7 @@ import (
 // If the author did not give the object a type, only what looks like a slip is a fault, because the author may
 // know a newer version of Kubernetes.
 func (p *Program) LiveFaults(kinds *Kinds) (out fault.Faults) {
-	root := p.fill(nil)
+	root := p.compiled.fill(nil)
 	seen := map[string]bool{}
 	for _, r := range p.index.Readings() {
 		kind, is, depth := kindRead(root, r.Path)

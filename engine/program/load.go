@@ -27,8 +27,7 @@ type Program struct {
 	name     string
 	digest   string
 	snapshot *source.Snapshot
-	// base is the package as it was compiled. Only fill looks at it.
-	base cue.Value
+	compiled compiled
 	// static is the package evaluated with nothing filled in.
 	static   cue.Value
 	contract cue.Value
@@ -47,13 +46,9 @@ type Program struct {
 	// configurable is true if the package has a config.
 	configurable bool
 	// locked are the fields of the config that only the administrator sets.
-	locked *locked
-	// crUsed, liveUsed and inputsUsed are the parts of each that the package reads.
-	crUsed, liveUsed, inputsUsed *projection
-	// viewed is the part of the values of a view that it sees.
-	viewed *projection
-	// digests is true if the package may refer to the digest of an object's content.
-	digests bool
+	locked      *locked
+	views       *Views
+	conversions *Conversions
 	// rests are the Secrets that objects rest on, by component and object.
 	rests *sync.Map
 	// literals are the secrets that the package itself has written.
@@ -87,16 +82,17 @@ func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 		return nil, nil, faults
 	}
 	ctx := cuecontext.New()
-	base := ctx.BuildInstance(inst)
-	p = &Program{name: s.Name(), digest: s.Digest(), snapshot: s, base: base, files: inst.Files, importPath: inst.ID(), unknown: unknown}
-	p.static = p.fill(nil)
+	p = &Program{name: s.Name(), digest: s.Digest(), snapshot: s, compiled: compiled{ctx.BuildInstance(inst)}, files: inst.Files, importPath: inst.ID(), unknown: unknown}
+	p.static = p.compiled.fill(nil)
 	p.readText(inst)
 	if err := p.findContract(ctx, inst); err != nil {
 		return nil, nil, err
 	}
 	p.meta, faults = readMeta(p.static, p.index)
 	limits, wrong := readLimits(p.static, p.index)
-	p.limits, faults = limits, slices.Concat(faults, wrong, p.contractValueFaults(ContractVersion))
+	p.limits, p.views = limits, viewsOf(p.index, limits)
+	p.conversions = &Conversions{p.name, p.compiled, p.meta, limits}
+	faults = slices.Concat(faults, wrong, p.contractValueFaults(ContractVersion))
 	p.admission, wrong = readAdmission(p.static, p.index)
 	faults = append(faults, wrong...)
 	p.reach = p.readReach()
@@ -111,9 +107,6 @@ func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 // readText reads the text of the package.
 func (p *Program) readText(inst *build.Instance) {
 	p.index = syntax.ReadInstance(inst)
-	p.crUsed, p.liveUsed, p.inputsUsed = p.resource(), project(p.index, "live"), project(p.index, "inputs")
-	p.viewed = p.parts()
-	p.digests = refersToDigests(p.index.References())
 	p.literals, p.rests = p.index.SecretTexts(), &sync.Map{}
 }
 
@@ -150,6 +143,12 @@ func (p *Program) Snapshot() *source.Snapshot { return p.snapshot }
 
 // Syntax returns the index of the text of the package.
 func (p *Program) Syntax() *syntax.Index { return p.index }
+
+// Views returns what the package sees of sessions.
+func (p *Program) Views() *Views { return p.views }
+
+// Conversions turn the specs of one version of the kind into those of another one.
+func (p *Program) Conversions() *Conversions { return p.conversions }
 
 // Meta returns the description of the custom resource.
 func (p *Program) Meta() Meta { return p.meta }

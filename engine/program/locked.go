@@ -44,7 +44,7 @@ func (p *Program) readLocked(inst *build.Instance) *locked {
 	if !slices.ContainsFunc(attributesIn(files), func(a Attribute) bool { return a.Name == configAttribute }) {
 		return nil
 	}
-	return lockedIn(lookup(p.fill(nil), "config"), nil)
+	return lockedIn(lookup(p.compiled.fill(nil), "config"), nil)
 }
 
 // lockedIn returns the part of a value that only the administrator sets, or nil. A value that

@@ -61,7 +61,7 @@ func (p *Program) Origins(s Session, r Rollout, component, object string, path [
 			out, err = Origins{}, &PanicError{Package: p.name, Cause: cause}
 		}
 	}()
-	root := p.fill(p.filling(s))
+	root := p.compiled.fill(p.views.filling(s))
 	v := root.LookupPath(cue.MakePath(cue.Str("components"), cue.Str(component), cue.Str("objects"), cue.Str(object)))
 	for depth, part := range path {
 		next := partOf(v, part)

@@ -24,18 +24,20 @@ func (p *Program) Recompile(change func(*build.Instance)) (*Program, error) {
 	}
 	change(inst)
 	out := *p
-	out.base = cuecontext.New().BuildInstance(inst)
+	out.compiled.base = cuecontext.New().BuildInstance(inst)
 	return &out, nil
 }
 
 // Fill returns the package with data in it that is written as syntax, so that a part of it
 // may be a type. It is for a recompiled package only, because its context keeps the syntax.
 func (p *Program) Fill(data ast.Expr) cue.Value {
-	return p.base.FillPath(cue.Path{}, p.base.Context().BuildExpr(data)) //nolint:staticcheck // a value of another context would keep that one as well
+	return p.compiled.base.FillPath(cue.Path{}, p.compiled.base.Context().BuildExpr(data)) //nolint:staticcheck // a value of another context would keep that one as well
 }
 
 // FillSession returns the package with a session in it.
-func (p *Program) FillSession(s Session) cue.Value { return p.fill(p.filling(p.digested(s))) }
+func (p *Program) FillSession(s Session) cue.Value {
+	return p.compiled.fill(p.views.filling(p.views.digested(s)))
+}
 
 // PresenceField is the field of live in which an open package asks whether there is a value; see
 // package compile. Messages do not show it.
@@ -108,10 +110,10 @@ func Quotes(r Rollout, literals []string) bool {
 
 // SecretLeaves returns the paths of the values in the view of a session that count as secret.
 func (p *Program) SecretLeaves(s Session, r Rollout) [][]string {
-	s = p.digested(s)
+	s = p.views.digested(s)
 	blind, _ := p.blind(s, r)
 	var out [][]string
-	differences(p.filling(s), p.filling(blind), nil, func(path []string) { out = append(out, path) })
+	differences(p.views.filling(s), p.views.filling(blind), nil, func(path []string) { out = append(out, path) })
 	return out
 }
 

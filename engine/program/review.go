@@ -49,14 +49,14 @@ func (p *Program) Review(s Session) (out Review, err error) {
 	}
 	out.Rollout = evaluated
 	defer p.recovered(&out.Rollout, &err)
-	s = p.digested(s)
-	root := p.fill(p.filling(s))
+	s = p.views.digested(s)
+	root := p.compiled.fill(p.views.filling(s))
 	out.Spec = specWithDefaults(root)
 	out.Labels = labelsOf(root)
 	out.Warnings = p.warningsOf(root)
 	if blind, has := p.blind(s, evaluated); has && len(out.Warnings) > 0 {
 		// What depends on a Secret is not said to those who may only write the resource.
-		others := p.warningsOf(p.fill(p.filling(blind)))
+		others := p.warningsOf(p.compiled.fill(p.views.filling(blind)))
 		out.Warnings = slices.DeleteFunc(out.Warnings, func(text string) bool { return !slices.Contains(others, text) })
 	}
 	return out, nil

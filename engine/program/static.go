@@ -83,13 +83,13 @@ func (p *Program) Parts() []string {
 // ConfigSchema returns the schema of the operator's configuration, which may not
 // exist.
 func (p *Program) ConfigSchema() cue.Value {
-	return lookup(p.fill(nil), "config")
+	return lookup(p.compiled.fill(nil), "config")
 }
 
 // CRSchema returns the schema of the custom resource: a tree of its own with each
 // call, see fill.
 func (p *Program) CRSchema() cue.Value {
-	return lookup(p.fill(nil), "cr")
+	return lookup(p.compiled.fill(nil), "cr")
 }
 
 // Template returns the components of the package, evaluated without a custom resource. They
@@ -108,7 +108,7 @@ func (p *Program) Static(path ...string) cue.Value {
 	for i, name := range path {
 		sels[i] = cue.Str(name)
 	}
-	return p.fill(nil).LookupPath(cue.MakePath(sels...))
+	return p.compiled.fill(nil).LookupPath(cue.MakePath(sels...))
 }
 
 // Locked reports whether only the administrator sets a field of the configuration.
