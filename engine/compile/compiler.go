@@ -26,7 +26,7 @@ type Compiler struct {
 	mu sync.Mutex
 	// full and open are the package, with and without the schema of its resource, in contexts
 	// that are thrown away after some templates. They are nil until they are needed.
-	full, open *program.Program
+	full, open *program.Recompiled
 	attempts   int
 	// reads are the values that the schema of the resource reads.
 	reads reads
@@ -218,7 +218,7 @@ func (u *unit) attempt(pins template.Pins) (*Template, error) {
 		return nil, err
 	}
 	out.conditions = conditions
-	out.Guards, out.Secrets = append(guards, out.Guards...), u.program.Literals()
+	out.Guards, out.Secrets = append(guards, out.Guards...), u.program.Secrets().Literals()
 	if err := u.keepsSecrets(out, h); err != nil {
 		return nil, err
 	}

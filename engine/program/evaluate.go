@@ -43,13 +43,13 @@ func (p *Program) Confirm(s Session, expected func(Rollout) bool) (r Rollout, co
 // discreetly returns an evaluation of a session without what its messages show of Secrets.
 func (p *Program) discreetly(s Session, seen evaluation) (Rollout, error) {
 	if limit, over := errors.AsType[*LimitError](seen.err); over {
-		return Rollout{}, p.discreet(limit, s)
+		return Rollout{}, p.secrets.discreet(limit, s)
 	}
 	if !seen.hasMessages() {
 		return seen.rollout, seen.err
 	}
-	blind, has := p.blind(s, seen.rollout)
-	literals := slices.Concat(p.literals, secretsIn(seen.rollout))
+	blind, has := p.secrets.blind(s, seen.rollout)
+	literals := slices.Concat(p.secrets.literals, secretsIn(seen.rollout))
 	if !has && len(literals) == 0 {
 		return seen.rollout, seen.err
 	}
@@ -98,7 +98,7 @@ func (e *evaluator) read(s Session) (r Rollout, err error) {
 		return Rollout{Invalid: e.invalid(e.views.filling(s))}, nil //nolint:nilerr // the faults of the resource are a result
 	}
 	// A configuration that contradicts the package does the same.
-	if faults := e.configFaults(lookup(e.root, "config"), s.Config); len(faults) > 0 {
+	if faults := e.config.faults(lookup(e.root, "config"), s.Config); len(faults) > 0 {
 		return Rollout{Misconfigured: faults}, nil
 	}
 	r, err = e.rollout()

@@ -70,7 +70,7 @@ func (p *Program) Origins(s Session, r Rollout, component, object string, path [
 		}
 		v = next
 	}
-	o := origins{Program: p, root: root, session: s, secret: p.secretSpec(r)}
+	o := origins{Program: p, root: root, session: s, secret: p.secrets.spec(r)}
 	o.content = p.index.MadeOf(o.contentOfSecrets(), o.sourcesAt)
 	made := p.index.MadeOf(writtenBy(v), o.sourcesAt)
 	out = Origins{Places: made.Places, Cut: made.Cut, Found: len(path)}
