@@ -84,7 +84,7 @@ func TestANodeWithoutAnAnswerSaysSo(t *testing.T) {
 		if got, err := row.node.Eval(data); !errors.Is(err, ErrFallback) {
 			t.Errorf("%s: it is %v, %v", row.reason, got, err)
 		}
-		if True([]*Node{row.node}, data) {
+		if NewEvaluation(data, 0).True([]*Node{row.node}) {
 			t.Errorf("%s: it counts as true", row.reason)
 		}
 	}
