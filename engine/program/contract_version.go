@@ -13,9 +13,9 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// ContractVersion is the latest version of the contract that this engine knows. It grows when a package may say something that
+// contractVersion is the latest version of the contract that this engine knows. It grows when a package may say something that
 // an earlier engine would misread.
-const ContractVersion = 1
+const contractVersion = 1
 
 // contractField is the field in which a package says which version of the contract it is written for.
 const contractField = "contract"

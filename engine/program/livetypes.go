@@ -32,7 +32,7 @@ func (s *Static) LiveFaults(kinds *Kinds) (out fault.Faults) {
 			continue
 		}
 		name := r.Path[depth+at]
-		_, custom := kinds.Custom(kind)
+		_, custom := kinds.customType(kind)
 		if _, near := Nearest(name, known); !near && !is && !custom {
 			continue
 		}

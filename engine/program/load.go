@@ -72,7 +72,7 @@ func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 		compiled: p.compiled, index: p.index, files: inst.Files,
 		value: p.compiled.fill(nil), contract: contractOf(ctx, inst), unknown: unknown,
 	}
-	p.secrets = &Secrets{index: p.index, static: p.static, literals: p.index.SecretTexts()}
+	p.secrets = &Secrets{index: p.index, static: p.static, literals: p.index.Secrets().Texts()}
 	if err := p.notAnOperator(); err != nil {
 		return nil, nil, err
 	}
@@ -85,7 +85,7 @@ func (p *Program) readStatic(inst *build.Instance) fault.Faults {
 	value := p.static.value
 	p.meta, faults = readMeta(value, p.index)
 	p.limits, wrong = readLimits(value, p.index)
-	faults = slices.Concat(faults, wrong, contractValueFaults(value, p.index, ContractVersion))
+	faults = slices.Concat(faults, wrong, contractValueFaults(value, p.index, contractVersion))
 	p.admission, wrong = readAdmission(value, p.index)
 	faults = append(faults, wrong...)
 	p.reach = readReach(value)

@@ -29,8 +29,8 @@ type extent struct {
 // anyNamespace stands for every namespace.
 const anyNamespace = "*"
 
-// ReachHint explains how a package declares its reach beyond the namespace.
-const ReachHint = `reach at the root of the package names the kinds and namespaces, as in reach: {Namespace: {}, "Deployment.apps": namespaces: monitoring: true}`
+// reachHint explains how a package declares its reach beyond the namespace.
+const reachHint = `reach at the root of the package names the kinds and namespaces, as in reach: {Namespace: {}, "Deployment.apps": namespaces: monitoring: true}`
 
 // MayOwn returns nil if a resource of the namespace home may own an object of a kind in
 // a namespace, and an *OutOfReachError otherwise. The namespace of a cluster-scoped object is
@@ -104,10 +104,10 @@ type OutOfReachError struct {
 }
 
 // Error returns where the object is and what would allow it.
-func (e *OutOfReachError) Error() string { return e.Where() + "; " + e.Hint() + " allows that" }
+func (e *OutOfReachError) Error() string { return e.where() + "; " + e.Hint() + " allows that" }
 
-// Where returns where the object is.
-func (e *OutOfReachError) Where() string {
+// where returns where the object is.
+func (e *OutOfReachError) where() string {
 	whose, where := "owner", "it is in namespace "+e.Namespace
 	if e.Reads {
 		whose = "reader"

@@ -25,7 +25,7 @@ type Secrets struct {
 // without one could guess what the Secret holds. If the text does not show which, it returns all.
 func (s *Secrets) behind(component, object string) []SecretRef {
 	return s.remembered(component, object, "content", func() []SecretRef {
-		refs, shown := s.index.RestsOn(component, object)
+		refs, shown := s.index.Secrets().RestsOn(component, object)
 		if !shown {
 			return s.all()
 		}
@@ -36,7 +36,7 @@ func (s *Secrets) behind(component, object string) []SecretRef {
 // mayIdentify reports whether the identity of an object may come from a Secret.
 func (s *Secrets) mayIdentify(component, object string) bool {
 	return len(s.remembered(component, object, "identity", func() []SecretRef {
-		return s.reachedBy(s.index.IdentityRestsOn(component, object))
+		return s.reachedBy(s.index.Secrets().IdentityRestsOn(component, object))
 	})) > 0
 }
 

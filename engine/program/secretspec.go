@@ -88,9 +88,9 @@ func (r Rollout) secrets() []ownSecret {
 // spec returns the fields of the custom resource that the package makes Secrets
 // of: by its text as a whole, and for the Secrets that an evaluation shows.
 func (s *Secrets) spec(r Rollout) [][]string {
-	out := slices.Clone(s.index.SecretSpec())
+	out := slices.Clone(s.index.Secrets().Spec())
 	for _, own := range r.secrets() {
-		out = append(out, s.index.SpecOf(own.component, own.object.Name)...)
+		out = append(out, s.index.Secrets().SpecOf(own.component, own.object.Name)...)
 	}
 	return syntax.DistinctPaths(out)
 }

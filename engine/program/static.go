@@ -76,7 +76,7 @@ func unknownMembers(at []cue.Selector, members []syntax.Member, schema cue.Value
 // unknownHint returns what to write in place of a field that a schema does not have.
 func unknownHint(name string, root bool, schema cue.Value) string {
 	if root && name == "clusterScoped" {
-		return "it allowed everything everywhere; " + ReachHint
+		return "it allowed everything everywhere; " + reachHint
 	}
 	known := fieldNames(schema)
 	if len(known) == 0 {
@@ -126,7 +126,7 @@ func (s *Static) KindAt(path []string) string {
 	for _, name := range append(slices.Clip(path), "kind") {
 		sels = append(sels, cue.Str(name))
 	}
-	return cmp.Or(stringOr(s.value.LookupPath(cue.MakePath(sels...)), ""), s.index.KindAt(path))
+	return cmp.Or(stringOr(s.value.LookupPath(cue.MakePath(sels...)), ""), s.index.Secrets().KindAt(path))
 }
 
 // Nearest returns the candidate that a misspelled name most likely means: the

@@ -37,7 +37,7 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 		for name, object := range fields(lookup(v, "objects")) {
 			kind := refOf(object)
 			schema, known := kinds.Of(kind.GroupVersionKind)
-			_, custom := kinds.Custom(kind.GroupVersionKind)
+			_, custom := kinds.customType(kind.GroupVersionKind)
 			if !known || !custom && !typed(object) {
 				continue
 			}

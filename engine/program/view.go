@@ -127,7 +127,7 @@ func withLiveDigest(part *projection, object map[string]any) map[string]any {
 	if part.below("metadata", "annotations") == nil {
 		return asItIs(part, object)
 	}
-	return asItIs(part, digested(object, KeyOf(object)))
+	return asItIs(part, digested(object, keyOf(object)))
 }
 
 // withInputDigest adds the digest of the content of an input, as withLiveDigest does.
