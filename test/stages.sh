@@ -69,6 +69,7 @@ stage_modules() {
 	go -C test/helm mod tidy -diff || failed=1
 	go -C test/cosign mod tidy -diff || failed=1
 	go -C test/krew mod tidy -diff || failed=1
+	go -C test/olm mod tidy -diff || failed=1
 	go_test "$install" || failed=1
 	return $failed
 }

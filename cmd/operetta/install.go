@@ -74,6 +74,11 @@ With --chart, the same is written as a Helm chart: the service account has the n
 release, and the namespace is that of the release. Definitions stay when a release is
 uninstalled, because all resources would go with them.
 
+With --olm, the same is written as a bundle for the Operator Lifecycle Manager, in the format
+registry+v1: a ClusterServiceVersion with the Deployment and its rights, the definitions, which OLM
+applies then and not the operator, and the packages. The policies are in a file beside it, because
+OLM installs none.
+
 The policy for Patches knows the built-in kinds and the kinds that the packages render, and
 denies a Patch of any other kind. So name all packages in one call.
 
@@ -89,6 +94,7 @@ type installFlags struct {
 	chart string
 	// argocd also prints the health check for Argo CD.
 	argocd bool
+	bundle bundleFlags
 	// signatures is the file that says which signatures contents need, or "".
 	signatures string
 }
@@ -111,9 +117,10 @@ func newInstall(s streams) *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
-			if err := f.checkChart(cmd); err != nil {
+			if err := errors.Join(f.checkChart(cmd), f.bundle.check(cmd)); err != nil {
 				return err
 			}
+			f.completeBundle()
 			defaults := f.prepareChart()
 			all, err := f.manifests(cmd.Context(), s, args)
 			if err != nil {
@@ -126,6 +133,9 @@ func newInstall(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if f.bundle.folder != "" {
+				return f.writeBundle(cmd.Context(), s, args, printed)
+			}
 			noteUnserved(s, printed)
 			return printManifests(s.out, f.output, printed)
 		},
@@ -136,6 +146,7 @@ func newInstall(s streams) *cobra.Command {
 	cmd.Flags().StringVarP(&f.options.Namespace, "namespace", "n", "", "the one namespace that the operator serves; by default all")
 	cmd.Flags().StringVar(&f.run.PackageSelector, "package-selector", "", "labels of the Packages to serve, such as team=a; all by default")
 	cmd.Flags().StringVar(&f.chart, "chart", "", "write a Helm chart into this folder and print nothing; its release names the service account and the namespace")
+	f.bundle.addFlags(cmd)
 	cmd.Flags().BoolVar(&f.argocd, "argocd", false, "also print the health checks of the kinds for Argo CD, a part of its ConfigMap")
 	cmd.Flags().StringVar(&f.signatures, "require-signatures", "", "file that says which signatures contents from registries need, as for operetta run; the operator gets it as a ConfigMap")
 	cmd.Flags().StringVar(&f.run.Image, "image", "operetta:latest", "image of the operator")

@@ -43,7 +43,7 @@ In memory there are no admission webhooks and no quotas, and fields that are no 
 do not get the defaults of the API server: they are shown as removed. Values of Secrets are never
 shown, only that they differ.
 
-The exit code is 0 if nothing changes, 3 if something does or a resource becomes invalid, and 1 if
+The exit code is 0 if nothing changes, 2 if something does or a resource becomes invalid, and 1 if
 there is no plan.`
 
 const planExample = `  operetta plan ./cue/webapp

@@ -58,7 +58,7 @@ that service account, and the operator gets the right to impersonate it, and nob
 Packages of the cluster, name the account of each, too: the folder of a package gives its roles.
 
 With --diff, print the permissions that change between two versions of a package, or of several:
-+ is new, - is no longer needed. The exit code is 3 if there is one.
++ is new, - is no longer needed. The exit code is 2 if there is one.
 
 The default is the package in the current folder.`
 

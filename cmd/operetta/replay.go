@@ -27,7 +27,7 @@ With --with, another version of the package decides, and replay prints what it d
 A capsule holds no value of a Secret. Each is replaced by another text, equal values by equal texts,
 before the decision is made. Everything else is as it was in the cluster.
 
-The exit code is 0 if the decisions are the same, 3 if they are not, and 1 if there is none.`
+The exit code is 0 if the decisions are the same, 2 if they are not, and 1 if there is none.`
 
 const replayExample = `  operetta run ./cue/webapp --record /var/lib/operetta/capsules
 

@@ -32,9 +32,8 @@ const rootExample = `  # Check a package. Each fault is printed with its file an
 const exitCodes = `
 Exit codes:
   0  success
-  1  the package, the custom resource or the cluster has a fault, or is not ready
-  2  the command line is wrong
-  3  operetta plan, operetta replay, operetta rbac --diff or operetta run --until-same has found a difference`
+  1  the package, the custom resource, the cluster or the command line has a fault, or is not ready
+  2  operetta plan, operetta replay, operetta rbac --diff or operetta run --until-same has found a difference`
 
 // newRoot returns the command with all its subcommands.
 func newRoot(s streams) *cobra.Command {
