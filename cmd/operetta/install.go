@@ -184,13 +184,16 @@ func (f *installFlags) check() error {
 // checkShards errors if the shards contradict other flags.
 func (f *installFlags) checkShards() error {
 	shards := f.options.Shards
+	if err := object.CheckLease(f.options.LeaderElectionID); err != nil {
+		return usageError{fmt.Errorf("--leader-election-id: %w", err)}
+	}
 	switch {
 	case shards == 0:
 		return nil
 	case shards < 0 || shards > object.MaxShards:
 		return usageError{fmt.Errorf("--shards: there are 1 to %d", object.MaxShards)}
-	case f.options.LeaderElectionID == "" || f.options.PackageObjects || f.chart != "":
-		return usageError{errors.New("--shards: it needs a Lease, and goes neither with --packages-from-cluster nor with --chart")}
+	case f.options.LeaderElectionID == "" || f.chart != "":
+		return usageError{errors.New("--shards: it needs a Lease, and does not go with --chart")}
 	}
 	return nil
 }

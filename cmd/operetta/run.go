@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	"operetta.dev/engine/controller"
 	"operetta.dev/engine/evaluate"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/packages"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/reconcile"
@@ -79,8 +80,9 @@ have the files of a package, or name the ConfigMap that does. Without folders, i
 those. docs/packages.md describes them.
 
 With --shards N, N processes share the custom resources: each serves those of its --shard, which
-follows from the UID of a resource. Shard 0 also installs the CustomResourceDefinitions. The
-processes agree on N by a Lease: one with another N serves nothing until all of the others have
+follows from the UID of a resource. Shard 0 also installs the CustomResourceDefinitions, and
+decides about the Packages of the cluster: the others serve what the status of a Package says
+that it serves. The processes agree on N by a Lease: one with another N serves nothing until all of the others have
 ended, so no resource is ever served by two of them. docs/install.md describes them.
 
 With --impersonate, the operator acts as a service account for all that concerns the custom
@@ -262,15 +264,16 @@ func (f *runFlags) checkSelector() error {
 // checkShard errors if there is no such shard, or several processes would do what only one may.
 func (f *runFlags) checkShard() error {
 	err := f.options.Shard.Check()
+	wrong := object.CheckLease(f.options.LeaderElectionID)
 	switch {
+	case f.options.LeaderElection && wrong != nil:
+		return usageError{fmt.Errorf("--leader-election-id: %w", wrong)}
 	case f.options.Shard == controller.Shard{}:
 		return nil
 	case err != nil:
 		return usageError{fmt.Errorf("--shard, --shards: %w", err)}
 	case !f.options.LeaderElection:
 		return usageError{errors.New("--shards: it needs --leader-elect, so that no two processes have the same shard")}
-	case f.packages.fromCluster && f.options.Shard.Count > 1:
-		return usageError{errors.New("--shards: Packages of the cluster are served by one process; mount the packages as folders")}
 	}
 	return nil
 }

@@ -217,7 +217,7 @@ func managerOptions(o Options) manager.Options {
 	}
 	out.Cache.DefaultLabelSelector = o.Selector // it has nothing but custom resources
 	out.Cache.SyncPeriod = new(watch.Resync)
-	out.Cache.NewInformer = watch.NewPatientInformer(o.Log, nil)
+	out.NewCache = watch.ResourceCache(o.Log, o.CustomResourceNamespace)
 	out.Cache.DefaultTransform = watch.TransformResource(o.Log)
 	return out
 }

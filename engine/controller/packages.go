@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
@@ -66,17 +67,22 @@ func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*package
 		Cluster: m.own.caches.Resources(of.Client), Revisions: &cluster.Live{Client: m.own.caches.Direct, Direct: m.own.caches.Direct},
 		ConfigMaps: sourceConfigMaps{inputs}, Overlays: clusterOverlays{overlays, m.manager.GetRESTMapper(), func(key types.NamespacedName) { again.enqueueAfter(key, overlaysAgain) }}, Registries: o.Registries, Secrets: pullSecrets{m.own.caches.Direct, o.PullSecretNamespace},
 		Examiner: e, Server: m, Versions: m, Accounts: m, Namespace: o.Namespace, Planner: planner{m}, Recorder: m.own.recorder, Observer: measured, Selector: selector,
-		Enqueue: enqueue, Log: m.options.Log, Now: time.Now,
+		Enqueue: enqueue, Log: m.options.Log, Now: time.Now, Followed: m.options.Shard.count() > 1,
 	}
 	m.mu.Lock()
 	m.packageChanged = enqueue
 	m.mu.Unlock()
 	r.Await()
-	ctrlr, err := m.newController("package."+packages.Kind.Group, packages.Kind.Kind, "", r.Reconcile, nil)
+	step, changes := r.Reconcile, []predicate.TypedPredicate[client.Object]{specOrMetadataChanged}
+	if !m.options.Shard.First() { // it follows what the first one writes in the status
+		step, changes = r.Follow, nil
+		r.Followed, r.Recorder, r.Observer = false, packages.NoEvents{}, nil
+	}
+	ctrlr, err := m.newController("package."+packages.Kind.Group, packages.Kind.Kind, "", step, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := ctrlr.Watch(source.Kind[client.Object](of.Cache, watch.NewObject(packages.Kind), &handler.EnqueueRequestForObject{}, specOrMetadataChanged)); err != nil {
+	if err := ctrlr.Watch(source.Kind[client.Object](of.Cache, watch.NewObject(packages.Kind), &handler.EnqueueRequestForObject{}, changes...)); err != nil {
 		return nil, err
 	}
 	if err := ctrlr.Watch(again); err != nil {

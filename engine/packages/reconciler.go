@@ -48,6 +48,8 @@ type Reconciler struct {
 	Enqueue func(name string)
 	Log     logr.Logger
 	Now     func() time.Time
+	// Followed says that other processes Follow, so that they have to be told what a canary tries.
+	Followed bool
 
 	mu     sync.Mutex
 	states map[string]*state
@@ -90,6 +92,8 @@ type state struct {
 	// canary is the canary of a content, or nil, and trial what the Server has of it while it is in progress.
 	canary *canary
 	trial  *trial
+	// tried is the digest of the content of a canary that was kept for those who follow.
+	tried string
 	// pinned are the kept versions that resources are pinned to, by digest, and pinsTold what the Server was told of them.
 	pinned   map[string]*pinned
 	pinsTold string

@@ -12,6 +12,7 @@ import (
 
 	"operetta.dev/engine/program"
 	"operetta.dev/test/inline"
+	"operetta.dev/test/machine"
 )
 
 // readers are expressions that read X in part.
@@ -65,6 +66,7 @@ var values = []string{
 // Of what is left out of a view, no evaluation may tell.
 func TestWhatIsNotPartOfAViewChangesNoAnswer(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	for _, reader := range readers {
 		t.Run(reader, func(t *testing.T) {
 			t.Parallel()

@@ -105,6 +105,7 @@ var hostile = map[string]struct {
 
 func TestHostileFolderIsAnErrorThatNamesTheFile(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	for name, c := range hostile {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -145,6 +146,7 @@ func TestSearchForPackagesSurvivesDeepFiles(t *testing.T) {
 
 func TestDeepModuleIsAnError(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	dir := onDisk(t, oneFile+"-- cue.mod/module.cue --\n"+strings.Repeat("a:", 8_000)+"1\n")
 	if _, err := (source.Loader{}).Folder(filepath.Join(dir, "shop")); err == nil {
 		t.Error("that is no module")

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -39,7 +40,7 @@ func (s *Env) StartOperator(args ...string) *Operator {
 func (s *Env) startOperator(by []string, args ...string) *Operator {
 	s.T.Helper()
 	all := slices.Concat(by, []string{
-		Suite.Operetta, "run", "--kubeconfig", s.Kubeconfig, "--namespace", s.Namespace, "--metrics-bind-address", AnyPort, "--metrics-secure=false",
+		cmp.Or(s.Binary, Suite.Operetta), "run", "--kubeconfig", s.Kubeconfig, "--namespace", s.Namespace, "--metrics-bind-address", AnyPort, "--metrics-secure=false",
 	}, args)
 	cmd := exec.Command(all[0], all[1:]...)
 	cmd.Dir = Suite.Root

@@ -48,10 +48,23 @@ type Cache struct {
 // NewCache returns a cache of one namespace, or of all for "", that asks over a connection. The
 // caller starts its Cache, or adds that to the connection.
 func NewCache(mgr Connection, namespace string, options cache.Options) (Cache, error) {
+	return newCache(mgr, namespace, options, whole)
+}
+
+// ResourceCache returns how a manager makes its own cache, as NewCache does, for a namespace or for all for "". Its informers
+// log what they may not read.
+func ResourceCache(log logr.Logger, namespace string) cache.NewCacheFunc {
+	return func(config *rest.Config, options cache.Options) (cache.Cache, error) {
+		options.NewInformer = newPatientInformer(log, newStreams(config, namespace, options, whole), nil)
+		return cache.New(config, options)
+	}
+}
+
+func newCache(mgr Connection, namespace string, options cache.Options, decode decoder) (Cache, error) {
 	out := Cache{errors: &watchErrors{}}
 	options.HTTPClient, options.Scheme, options.Mapper = mgr.GetHTTPClient(), mgr.GetScheme(), mgr.GetRESTMapper()
 	options.DefaultWatchErrorHandler = out.errors.handle
-	options.NewInformer = NewPatientInformer(mgr.GetLogger(), out.errors.note)
+	options.NewInformer = newPatientInformer(mgr.GetLogger(), newStreams(mgr.GetConfig(), namespace, options, decode), out.errors.note)
 	if namespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
 	}
@@ -127,10 +140,10 @@ func (c *Caches) open(namespace string) (Cache, error) {
 	if err != nil {
 		return Cache{}, err
 	}
-	out, err := NewCache(c.connection, namespace, cache.Options{
+	out, err := newCache(c.connection, namespace, cache.Options{
 		DefaultLabelSelector: ours,
 		DefaultTransform:     guarded(c.log, c.keep),
-	})
+	}, packedOrWhole)
 	if err != nil {
 		return Cache{}, err
 	}
@@ -141,7 +154,7 @@ func (c *Caches) open(namespace string) (Cache, error) {
 // keep is the transform of a cache of owned objects: it returns what the cache keeps of one.
 func (c *Caches) keep(object any) (any, error) {
 	if u, ok := object.(*unstructured.Unstructured); ok && isPacked(u) {
-		return u, nil // a resync repeats what the cache has
+		return u, nil // it was read so, or a resync repeats what the cache has
 	}
 	kept, err := stripObject(object)
 	u, ok := kept.(*unstructured.Unstructured)

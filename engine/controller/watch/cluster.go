@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -185,6 +186,7 @@ func (c *Cluster) Apply(ctx context.Context, object *unstructured.Unstructured) 
 	out, err := live.Apply(ctx, object)
 	if err == nil {
 		c.caches.large.note(out)
+		ownership.CompactManagedFields(out) // as those of a cache are: the rollout asks several times who owns what
 	}
 	return out, err
 }

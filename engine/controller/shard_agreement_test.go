@@ -1,0 +1,184 @@
+package controller
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"operetta.dev/engine/object"
+	"operetta.dev/test/machine"
+)
+
+func newServing(t *testing.T) (*leaseStore, *serving) {
+	t.Helper()
+	return &leaseStore{by: map[string]*coordinationv1.Lease{}}, &serving{t: t, now: map[string]Shard{}, seen: map[Shard]int{}}
+}
+
+func TestTheAgreementIsReadAsItIsWritten(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct {
+		reason string
+		agreement
+		wrong bool
+	}{
+		"1":         {"the only Lease has one name in all versions", agreement{count: 1}, false},
+		"3 shards":  {"", agreement{count: 3}, false},
+		"3":         {"an early version has written it", agreement{3, true}, false},
+		"1 shards":  {"nobody writes it, and it is clear", agreement{count: 1}, false},
+		"33 shards": {"there are no roles for as many", agreement{}, true},
+		"0":         {"", agreement{}, true},
+		"-1 shards": {"", agreement{}, true},
+		"3 things":  {"a later version may mean anything by it", agreement{}, true},
+		"3 ":        {"", agreement{}, true},
+		"":          {"somebody has taken it away", agreement{}, true},
+	} {
+		got, err := parseAgreement(text)
+		if (err != nil) != want.wrong || got != want.agreement {
+			t.Errorf("%q: %s: %+v (error %v)", text, want.reason, got, err)
+		}
+	}
+	for count := 1; count <= object.MaxShards; count++ {
+		want := Shard{0, count}.agreement()
+		if got, err := parseAgreement(want.String()); err != nil || got != want {
+			t.Errorf("%d: %+v (error %v)", count, got, err)
+		}
+	}
+}
+
+// A shard writes it anew, and whoever finds none waits for that.
+func TestSomebodyMayDeleteTheAgreementWhileShardsServe(t *testing.T) {
+	t.Parallel()
+	store, s := newServing(t)
+	first, second := s.run(store, "first", Shard{0, 2}), s.run(store, "second", Shard{1, 2})
+	s.await("both shards", func() bool { return s.serves(2) == 2 })
+	first() // the Lease that one without shards needs is free
+	for range 20 {
+		store.delete(object.SharedLease("op"))
+		alone, three := s.run(store, "alone", Shard{}), s.run(store, "three", Shard{0, 3})
+		s.await("the agreement to be there again", func() bool { return store.has(object.SharedLease("op")) })
+		alone()
+		three()
+	}
+	if s.serves(2) != 1 {
+		t.Errorf("%d of 2 serve", s.serves(2))
+	}
+	second()
+}
+
+func TestWithoutShardsThatServeADeletedAgreementIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	for name, shard := range map[string]Shard{"Alone": {}, "Shards": {1, 3}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, s := newServing(t)
+			before := s.run(store, "before", Shard{0, 2})
+			s.await("a shard", func() bool { return s.serves(2) == 1 })
+			before()
+			store.delete(object.SharedLease("op"))
+			e := store.process("next", shard)
+			e.times.lease, e.times.renew = time.Second, 500*time.Millisecond
+			began := time.Now()
+			defer s.runElection(e, "next")()
+			s.await("the next process", func() bool { return s.serves(shard.count()) == 1 })
+			if took := time.Since(began); took < time.Second {
+				t.Errorf("it has waited %s, while a shard may write what was deleted for a second", took)
+			}
+		})
+	}
+}
+
+// Nobody waits for shards at the first start of an operator.
+func TestAnOperatorThatHasNeverRunBeginsAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, shard := range map[string]Shard{"Alone": {}, "Shards": {1, 3}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, s := newServing(t)
+			began := time.Now()
+			defer s.run(store, "first", shard)()
+			s.await("it", func() bool { return s.serves(shard.count()) == 1 })
+			if took := time.Since(began); took > machine.Limit(leaseDuration/2) {
+				t.Errorf("it begins after %s", took)
+			}
+		})
+	}
+}
+
+// The holder of the Lease of an early version knows of no agreement.
+func TestShardsWaitForAnOperatorThatKnowsOfNoAgreement(t *testing.T) {
+	t.Parallel()
+	store, s := newServing(t)
+	now := metav1.NowMicro()
+	store.put(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "op"}, Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: new("early"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now, RenewTime: &now,
+	}})
+	e := store.process("next", Shard{1, 2})
+	e.times.lease, e.times.renew = 200*time.Millisecond, 100*time.Millisecond
+	var tries atomic.Int32
+	lock := e.lock
+	e.lock = func(name string) resourcelock.Interface { tries.Add(1); return lock(name) }
+	defer s.runElection(e, "next")()
+	s.await("it to have tried several times", func() bool { return tries.Load() > 3 })
+	if s.serves(2) > 0 {
+		t.Error("it serves beside an operator of an early version")
+	}
+}
+
+func TestShardsOfAnEarlyVersionServeBesideNobody(t *testing.T) {
+	t.Parallel()
+	store, s := newServing(t)
+	store.put(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: object.SharedLease("op"), Annotations: map[string]string{shardsAnnotation: "2"}}})
+	now := metav1.NowMicro()
+	store.put(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "op-1"}, Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: new("early"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now, RenewTime: &now,
+	}})
+	e := store.process("next", Shard{1, 2})
+	var tries atomic.Int32
+	lock := e.lock
+	e.lock = func(name string) resourcelock.Interface {
+		if name == "op-1" {
+			tries.Add(1)
+		}
+		return lock(name)
+	}
+	defer s.runElection(e, "next")()
+	s.await("it to have tried the Lease of the early version", func() bool { return tries.Load() > 2 })
+	if s.serves(2) > 0 {
+		t.Error("it serves beside a shard of an early version")
+	}
+	store.delete("op-1")
+	s.await("it to serve", func() bool { return s.serves(2) == 1 })
+}
+
+// The Lease of shard 1 of shop is not that of shop-1.
+func TestOperatorsOfSimilarNamesHaveDifferentLeases(t *testing.T) {
+	t.Parallel()
+	store, s := newServing(t)
+	shards, alone := &serving{t: t, now: map[string]Shard{}, seen: map[Shard]int{}}, s
+	for i := range 2 {
+		name := fmt.Sprintf("shop %d", i)
+		defer shards.runElection(store.processOf("shop", name, Shard{i, 2}), name)()
+	}
+	defer alone.runElection(store.processOf("shop-1", "shop-1", Shard{}), "shop-1")()
+	s.await("all three", func() bool { return shards.serves(2) == 2 && alone.serves(1) == 1 })
+
+	names := map[string]string{}
+	for _, id := range []string{"shop", "shop-1", "shop-shard", "shop-1-shard", "operetta.dev"} {
+		if err := object.CheckLease(id); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+		for _, name := range append(object.ShardLeases(id), object.SharedLease(id)) {
+			if other := names[name]; other != "" {
+				t.Errorf("%s is a Lease of %s and of %s", name, other, id)
+			}
+			names[name] = id
+			if name != id && object.CheckLease(name) == nil {
+				t.Errorf("%s can be the name of an operator's Lease", name)
+			}
+		}
+	}
+}
