@@ -22,11 +22,12 @@ last, and status.storedVersions lists those versions. As long as an old one is i
 package without it is installed: the objects could not be read any more.
 
 The kind is named as for kubectl get: webapps, WebApp or webapps.example.com; or it is that of the
-package in a folder, as in ./cue/webapp. For each resource the command sends a patch that changes nothing, so that the API server reads, converts and stores
-it. A change that somebody makes at the same time is kept. The old versions are removed from
-the definition only when every resource was stored and the definition has not changed since
-the beginning. The command may be interrupted, and run again or twice at once: what is stored
-in the storage version already is not written again.
+package in a folder, as in ./cue/webapp. For each resource the command sends a patch that
+changes nothing, so that the API server reads, converts and stores it. A change that somebody
+makes at the same time is kept. The old versions are removed from the definition only when every
+resource was stored and the definition has not changed since the beginning. The command may be
+interrupted, and run again or twice at once: what is stored in the storage version already is
+not written again.
 
 It refuses a definition whose versions differ and that nobody converts, and one whose webhook
 does not answer: the operator has to run, with --webhook-bind-address. A resource that cannot be

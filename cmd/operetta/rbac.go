@@ -46,10 +46,10 @@ A kind that only an evaluation knows, such as one from the spec, is a fault. The
 kind that is not built in is taken from the packages and from the CRDs that -f gives. It is
 guessed otherwise, with a warning.
 
-With --namespace the operator serves one namespace, or some, and has Roles in each. What a package owns or
-reads elsewhere, according to its reach, adds Roles there, or a ClusterRole if the reach is open
-or the kind is cluster-scoped. An administrator installs the CRDs then, and the operator is run
-with --crds leave.
+With --namespace the operator serves one namespace, or some, and has Roles in each. What a
+package owns or reads elsewhere, according to its reach, adds Roles there, or a ClusterRole if
+the reach is open or the kind is cluster-scoped. An administrator installs the CRDs then, and
+the operator is run with --crds leave.
 
 With --shadow, the roles are those of operetta run --shadow: get, list and watch, and nothing else.
 

@@ -7,7 +7,7 @@ import (
 )
 
 func TestEveryCommandTeaches(t *testing.T) {
-	for _, cmd := range allCommands(newRoot(streams{}))[1:] {
+	for _, cmd := range shownCommands(newRoot(streams{}))[1:] {
 		if cmd.Hidden || cmd.Name() == "help" || strings.Contains(cmd.CommandPath(), " completion") {
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 // TestMessagesShowFilesWhereTheyWereAndNotWhereTheyAre is about a package that somebody else has in another folder.
 func TestMessagesShowFilesWhereTheyWereAndNotWhereTheyAre(t *testing.T) {
 	t.Parallel()
-	s, err := source.Folder(onDisk(t, keptModule) + "/cue/shop")
+	s, err := source.Loader{}.Folder(onDisk(t, keptModule) + "/cue/shop")
 	if err != nil {
 		t.Fatal(err)
 	}

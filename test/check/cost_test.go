@@ -18,7 +18,7 @@ const reference = "cue/webapp"
 // vetted does what operetta vet does with a package by default, but for the process of its own.
 func vetted(t testing.TB, dir string) check.Report {
 	t.Helper()
-	s, err := source.Folder(filepath.Join(root, dir))
+	s, err := source.Loader{}.Folder(filepath.Join(root, dir))
 	if err != nil {
 		t.Fatal(err)
 	}
