@@ -1,22 +1,31 @@
 package watch
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/iotest"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -24,6 +33,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/test/machine"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // both returns what reads Deployments from a server: the stream, and the client of client-go that it stands in for.
@@ -31,7 +41,7 @@ func both(t *testing.T, answer http.HandlerFunc) map[string]toolscache.ListerWat
 	t.Helper()
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
-	config := &rest.Config{Host: server.URL}
+	config := &rest.Config{Host: server.URL + "/behind/a/proxy"}
 	own, err := newStreams(config, "", cache.Options{Mapper: served(), HTTPClient: server.Client()}, packedOrWhole).of(deploymentKind)
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +90,7 @@ func errorOf(err error) string {
 }
 
 func codeOf(err error) string {
-	if status, is := err.(apierrors.APIStatus); is { //nolint:errorlint // the library looks for no wrapped ones in places
+	if status, is := err.(apierrors.APIStatus); is {
 		return strconv.Itoa(int(status.Status().Code))
 	}
 	return "none"
@@ -116,6 +126,37 @@ func TestARefusalIsTheOneOfClientGo(t *testing.T) {
 				t.Errorf("(-client-go +own):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestARequestIsTheOneOfClientGo(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]metav1.ListOptions{
+		"the first list":      {ResourceVersion: "0", Limit: 500},
+		"the next page":       {Limit: 500, Continue: "a b"},
+		"a list of a version": {ResourceVersion: "7", ResourceVersionMatch: metav1.ResourceVersionMatchExact},
+		"a list by a watch":   {SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, TimeoutSeconds: new(int64(300))},
+		"a watch":             {ResourceVersion: "7", TimeoutSeconds: new(int64(300))},
+		"selectors":           {LabelSelector: "a in (b,c)", FieldSelector: "metadata.name=x"},
+	} {
+		asked := make(chan string, 2)
+		answer := func(w http.ResponseWriter, r *http.Request) {
+			asked <- r.Method + " " + r.URL.String() + fmt.Sprint(r.Header)
+			w.WriteHeader(http.StatusNotFound)
+		}
+		got := map[string][]string{}
+		for who, from := range both(t, answer) {
+			if _, err := from.ListWithContext(t.Context(), o); err == nil {
+				t.Fatal("a list of what is not found")
+			}
+			if _, err := from.WatchWithContext(t.Context(), o); err == nil {
+				t.Fatal("a watch of what is not found")
+			}
+			got[who] = []string{<-asked, <-asked}
+		}
+		if diff := cmp.Diff(got["client-go"], got["own"]); diff != "" {
+			t.Errorf("%s: (-client-go +own):\n%s", name, diff)
+		}
 	}
 }
 
@@ -167,6 +208,29 @@ func TestWhatIsNoListIsNotAnEmptyOne(t *testing.T) {
 		from, _ := streamOf(t, deploymentKind, "", cache.Options{}, says(body))
 		if got, err := from.ListWithContext(t.Context(), metav1.ListOptions{}); err == nil {
 			t.Errorf("%s: it is %v", name, got)
+		}
+	}
+}
+
+// A proxy compresses large lists. What is cut off has all of its objects, maybe, but not its checksum.
+func TestACompressedListIsReadToItsEnd(t *testing.T) {
+	t.Parallel()
+	var all bytes.Buffer
+	zip := gzip.NewWriter(&all)
+	large := deployed("", `,"data":"`+strings.Repeat("x", 3<<20)+`"`)
+	_, _ = io.WriteString(zip, `{"kind":"DeploymentList","apiVersion":"apps/v1","items":[`+large+","+deployed("", "")+"]}")
+	if err := zip.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for cut, want := range map[int]string{0: "DeploymentList, apps/v1, , , apps/v1, Kind=Deployment shop, apps/v1, Kind=Deployment shop", 4: "an error", 100: "an error"} {
+		for who, from := range both(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(all.Bytes()[:all.Len()-cut])
+		}) {
+			if got := describeList(from.ListWithContext(t.Context(), metav1.ListOptions{})); got != want {
+				t.Errorf("%s: without %d bytes, it is %s", who, cut, got)
+			}
 		}
 	}
 }
@@ -294,5 +358,87 @@ func TestAConnectionThatBreaksCostsNoList(t *testing.T) {
 	machine.Eventually(t, "the object is there", func() bool { return len(store.ListKeys()) == 1 })
 	if n := lists.Load(); n != 1 {
 		t.Errorf("%d watches that broke while they began cost %d lists", broken, n-1)
+	}
+}
+
+// Those who read watches tell by the error of the network whether one has ended.
+func TestTheErrorOfAConnectionIsItself(t *testing.T) {
+	t.Parallel()
+	reset := &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+	stream := `{"type":"ADDED","object":` + deployed("", "") + "}\n"
+	for at := range len(stream) + 1 {
+		d := &eventDecoder{nil, newReader(io.MultiReader(strings.NewReader(stream[:at]), iotest.ErrReader(reset))), packedOrWhole}
+		_, _, err := d.Decode()
+		if err == nil {
+			_, _, err = d.Decode()
+		}
+		if !utilnet.IsProbableEOF(err) {
+			t.Errorf("after %q, it is %v", stream[:at], err)
+		}
+		d = &eventDecoder{nil, newReader(strings.NewReader(stream[:at])), packedOrWhole}
+		_, _, err = d.Decode()
+		if err == nil {
+			_, _, err = d.Decode()
+		}
+		if err != io.EOF && err != io.ErrUnexpectedEOF { //nolint:errorlint // as the library compares them
+			t.Errorf("at the end after %q, it is %v", stream[:at], err)
+		}
+	}
+}
+
+func TestACacheOfANamespaceAsksForThatNamespace(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	asked := map[string]bool{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked[r.URL.Path+" "+r.URL.Query().Get("labelSelector")] = true
+		mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("sendInitialEvents") == "" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		object := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"resourceVersion":"5","name":"a","namespace":"town"`
+		switch {
+		case strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata"):
+			object = strings.Replace(strings.Replace(object, "apps/v1", "meta.k8s.io/v1", 1), "Deployment", "PartialObjectMetadata", 1)
+		case strings.HasSuffix(r.URL.Path, "/namespaces"):
+			object = `{"apiVersion":"v1","kind":"Namespace","metadata":{"resourceVersion":"5","name":"a"`
+		}
+		_, _ = io.WriteString(w, `{"type":"ADDED","object":`+object+"}}}\n"+`{"type":"BOOKMARK","object":`+object+`,"annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.CloseClientConnections)
+	ours, err := labels.Parse("operetta.dev/owner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	of, err := ResourceCache(logr.Discard(), "town")(&rest.Config{Host: server.URL}, cache.Options{
+		HTTPClient: server.Client(), Mapper: served(), Scheme: runtime.NewScheme(), DefaultLabelSelector: ours, DefaultNamespaces: map[string]cache.Config{"town": {}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = of.Start(t.Context()) }()
+	of.WaitForCacheSync(t.Context()) // it has no kinds yet
+	metadata := &metav1.PartialObjectMetadata{}
+	metadata.SetGroupVersionKind(deploymentKind)
+	for key, object := range map[client.ObjectKey]client.Object{
+		{Namespace: "town", Name: "a"}: NewObject(deploymentKind), {Name: "a"}: NewObject(namespaceKind),
+	} {
+		if err := of.Get(t.Context(), key, object); err != nil || object.GetResourceVersion() != "5" {
+			t.Errorf("%s is %v, error %v", key, object, err)
+		}
+	}
+	if err := of.Get(t.Context(), client.ObjectKey{Namespace: "town", Name: "a"}, metadata); err != nil || metadata.ResourceVersion != "5" {
+		t.Errorf("the metadata are %v, error %v", metadata, err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	want := map[string]bool{"/apis/apps/v1/namespaces/town/deployments operetta.dev/owner": true, "/api/v1/namespaces operetta.dev/owner": true}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Errorf("(-want +asked):\n%s", diff)
 	}
 }
