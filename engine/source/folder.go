@@ -57,6 +57,17 @@ func displayPrefix(root string) string {
 	return filepath.ToSlash(rel)
 }
 
+// DisplayPrefix returns the prefix with which messages show the names of files: the path from the working directory
+// to the module.
+func (s *Snapshot) DisplayPrefix() string { return s.prefix }
+
+// WithDisplayPrefix returns the same version of the package, whose messages show the names of files with another prefix.
+func (s *Snapshot) WithDisplayPrefix(prefix string) *Snapshot {
+	out := *s
+	out.setDisplayPrefix(prefix)
+	return &out
+}
+
 // setDisplayPrefix sets the prefix with which messages show the files of a snapshot.
 func (s *Snapshot) setDisplayPrefix(prefix string) {
 	s.prefix = prefix
