@@ -82,8 +82,8 @@ those. docs/packages.md describes them.
 With --shards N, N processes share the custom resources: each serves those of its --shard, which
 follows from the UID of a resource. Shard 0 also installs the CustomResourceDefinitions, and
 decides about the Packages of the cluster: the others serve what the status of a Package says
-that it serves. The processes agree on N by a Lease: one with another N serves nothing until all of the others have
-ended, so no resource is ever served by two of them. docs/install.md describes them.
+that it serves. The processes agree on N by a Lease: one with another N serves nothing until all of
+the others have ended, so no resource is ever served by two of them. docs/install.md describes them.
 
 With --impersonate, the operator acts as a service account for all that concerns the custom
 resources of a package: it reads and watches them, writes their objects and status and tears
