@@ -82,6 +82,25 @@ func (s *definitionStore) answer(r *http.Request) (*apiextensionsv1.CustomResour
 	return next.DeepCopy(), nil
 }
 
+// serving returns an API server that has the definition, and serves its kind.
+func (s *definitionStore) serving() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", s)
+	mux.Handle("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com", s)
+	things := metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "things", Kind: "Thing"}}}
+	mux.HandleFunc("/apis/example.com/v1", func(w http.ResponseWriter, _ *http.Request) { respond(s.t, w, "", things) })
+	none := func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusNotFound) }
+	mux.HandleFunc("/api", none)
+	mux.HandleFunc("/apis", func(w http.ResponseWriter, _ *http.Request) {
+		respond(s.t, w, aggregatedDiscovery, apidiscoveryv2.APIGroupDiscoveryList{Items: []apidiscoveryv2.APIGroupDiscovery{{
+			ObjectMeta: metav1.ObjectMeta{Name: "example.com"}, Versions: []apidiscoveryv2.APIVersionDiscovery{{
+				Version: "v1", Resources: []apidiscoveryv2.APIResourceDiscovery{{Resource: "things", ResponseKind: &metav1.GroupVersionKind{Kind: "Thing"}}},
+			}},
+		}}})
+	})
+	return mux
+}
+
 // numberedDefinition returns the definition of an engine of some number.
 func numberedDefinition(number string) *apiextensionsv1.CustomResourceDefinition {
 	out := &apiextensionsv1.CustomResourceDefinition{
@@ -112,21 +131,7 @@ func TestOfTwoProcessesThatInstallADefinitionAtOnceTheNewerOneWins(t *testing.T)
 				s.is, s.version = numberedDefinition(tc.present), 1
 				s.is.ResourceVersion = "1"
 			}
-			mux := http.NewServeMux()
-			mux.Handle("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", s)
-			mux.Handle("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com", s)
-			things := metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "things", Kind: "Thing"}}}
-			mux.HandleFunc("/apis/example.com/v1", func(w http.ResponseWriter, _ *http.Request) { respond(t, w, "", things) })
-			none := func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusNotFound) }
-			mux.HandleFunc("/api", none)
-			mux.HandleFunc("/apis", func(w http.ResponseWriter, _ *http.Request) {
-				respond(t, w, aggregatedDiscovery, apidiscoveryv2.APIGroupDiscoveryList{Items: []apidiscoveryv2.APIGroupDiscovery{{
-					ObjectMeta: metav1.ObjectMeta{Name: "example.com"}, Versions: []apidiscoveryv2.APIVersionDiscovery{{
-						Version: "v1", Resources: []apidiscoveryv2.APIResourceDiscovery{{Resource: "things", ResponseKind: &metav1.GroupVersionKind{Kind: "Thing"}}},
-					}},
-				}}})
-			})
-			server := httptest.NewServer(mux)
+			server := httptest.NewServer(s.serving())
 			defer server.Close()
 			run := func(number string) error {
 				return installCRD(t.Context(), &rest.Config{Host: server.URL, BearerToken: number, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, logr.Discard(), numberedDefinition(number))
