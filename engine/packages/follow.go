@@ -151,7 +151,7 @@ func (r *Reconciler) followTo(ctx context.Context, p Package, s *state, to publi
 		}
 		s.outdated = to.told
 	}
-	return false, r.followCanary(ctx, p, s, to.canary, next.canary)
+	return false, errors.Join(r.followCanary(ctx, p, s, to.canary, next.canary), next.unusable)
 }
 
 // followToNothing serves nothing, and has the resources say why.
@@ -172,7 +172,22 @@ func (r *Reconciler) followToNothing(ctx context.Context, p Package, s *state, t
 }
 
 // loaded are the versions of what was published, as far as they are not served already.
-type loaded struct{ served, canary *Candidate }
+type loaded struct {
+	served, canary *Candidate
+	// unusable is why the content of the canary cannot be tried by this process, or nil. It may be of another version.
+	unusable error
+}
+
+// unusableContentError says that a content that was kept does not pass the checks of this process.
+type unusableContentError struct {
+	digest string
+	why    error
+}
+
+func (e *unusableContentError) Error() string {
+	return fmt.Sprintf("%s cannot be used: %v", e.digest, e.why)
+}
+func (e *unusableContentError) Unwrap() error { return e.why }
 
 // load examines the contents of what was published.
 func (r *Reconciler) load(ctx context.Context, p Package, s *state, to published) (out loaded, pending bool, err error) {
@@ -182,7 +197,11 @@ func (r *Reconciler) load(ctx context.Context, p Package, s *state, to published
 			return out, false, err
 		}
 		s.content = content{snapshot: v.snapshot, provenance: v.provenance}
-		if out.canary, pending, err = r.loadKept(ctx, p, s, v); err != nil || pending {
+		out.canary, pending, err = r.loadKept(ctx, p, s, v)
+		if _, unusable := errors.AsType[*unusableContentError](err); unusable {
+			out.unusable, err = err, nil // what is served does not wait for it
+		}
+		if err != nil || pending {
 			return out, pending, err
 		}
 	}
@@ -205,8 +224,10 @@ func (r *Reconciler) loadKept(ctx context.Context, p Package, s *state, v revisi
 		return nil, false, err
 	case !exam.ended():
 		return nil, true, nil
+	case exam.err != nil && exam.foundFaults():
+		return nil, false, &unusableContentError{v.digest, exam.err}
 	case exam.err != nil:
-		return nil, false, fmt.Errorf("%s cannot be used: %w", v.digest, exam.err)
+		return nil, false, fmt.Errorf("%s is not checked: %w", v.digest, exam.err)
 	}
 	return &exam.candidate, false, nil
 }
@@ -304,7 +325,10 @@ func (r *Reconciler) followCanary(ctx context.Context, p Package, s *state, to *
 		}
 		s.trial = &trial{candidate: *next, both: both}
 	}
-	if s.trial == nil {
+	if s.trial == nil || !to.is(s.trial.candidate.Program.Digest()) {
+		if err := r.endTrial(ctx, s); err != nil {
+			return err
+		}
 		return fmt.Errorf("the content of the canary %s is not loaded beside that version yet", to.digest)
 	}
 	all, err := r.Server.Resources(ctx, s.served.GroupVersionKind())

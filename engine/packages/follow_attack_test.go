@@ -310,3 +310,21 @@ func TestWhoFollowsAPackageThatServesNothingMoreServesAnotherOneOfItsKind(t *tes
 		t.Errorf("the second is not served: %v", err)
 	}
 }
+
+// A process of another version may find faults in the content of a canary that shard 0 tries.
+func TestWhoBeginsToFollowServesBesideACanaryThatItCannotTry(t *testing.T) {
+	t.Parallel()
+	s := newFollowedSite(t)
+	s.decide(text("Thing", "a"))
+	served := s.states["p"].served.Digest()
+	s.resources = []Resource{{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "x"}, UID: "x", Ready: true, Digest: served}}
+	s.decide(text("Thing", "b"), map[string]any{"canary": map[string]any{"share": "50%", "readyFor": "1h"}})
+	f := s.follower()
+	f.resources, f.spoilt = s.resources, s.states["p"].canary.digest
+	if err := f.follow("p"); err == nil {
+		t.Error("it does not say so")
+	}
+	if st := f.states["p"]; st.served == nil || st.served.Digest() != served || st.trial != nil {
+		t.Errorf("it %s", f.serves("p"))
+	}
+}
