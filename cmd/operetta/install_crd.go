@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
@@ -53,8 +56,8 @@ func installCRD(ctx context.Context, config *rest.Config, log logr.Logger, want 
 // errors with Conflict or AlreadyExists if somebody else has written meanwhile.
 func writeCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, log logr.Logger, want *apiextensionsv1.CustomResourceDefinition) error {
 	present, err := crds.Get(ctx, want.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) { // an apply has no precondition that it does not exist
-		present, err = crds.Create(ctx, want, metav1.CreateOptions{FieldManager: cluster.FieldManager})
+	if apierrors.IsNotFound(err) {
+		present, err = createCRD(ctx, crds, want)
 	}
 	if err != nil {
 		return err
@@ -72,30 +75,53 @@ func writeCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionIn
 	if present, err = ownByApply(ctx, crds, present); err != nil {
 		return err
 	}
-	return applyCRD(ctx, crds, want, present.ResourceVersion)
-}
-
-// applyCRD applies a definition over the present one of a version. Server-side apply is used because client-side apply stores the
-// object in an annotation, which is limited to 256 KiB.
-func applyCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, want *apiextensionsv1.CustomResourceDefinition, over string) error {
-	want = want.DeepCopy()
-	want.ResourceVersion = over
-	text, err := crd.YAML(want)
+	over := want.DeepCopy()
+	over.ResourceVersion = present.ResourceVersion
+	body, err := crdJSON(over)
 	if err != nil {
 		return err
 	}
+	_, err = crds.Patch(ctx, want.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: cluster.FieldManager, Force: new(true)})
+	return err
+}
+
+// crdJSON returns what is applied. Server-side apply is used because client-side apply stores the object in an annotation, which is
+// limited to 256 KiB.
+func crdJSON(of *apiextensionsv1.CustomResourceDefinition) ([]byte, error) {
+	text, err := crd.YAML(of)
+	if err != nil {
+		return nil, err
+	}
 	body, err := yaml.YAMLToJSON(text)
 	if err != nil {
-		return fmt.Errorf("%s: %w", want.Name, err)
+		return nil, fmt.Errorf("%s: %w", of.Name, err)
 	}
-	force := true
-	_, err = crds.Patch(ctx, want.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: cluster.FieldManager, Force: &force})
-	return err
+	return body, nil
+}
+
+// makerPrefix begins the names of the managers that create definitions.
+const makerPrefix = cluster.FieldManager + "-create-"
+
+// createCRD creates a definition. It is an apply, because a role that names the definition allows no other creation. An apply has no
+// precondition that there is none yet, so the manager is one that nobody else has who applies anything else, and it takes no field
+// from others: it errors with Conflict if somebody has created another definition meanwhile. ownByApply hands the fields over.
+func createCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, want *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
+	body, err := crdJSON(want)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(body)
+	return crds.Patch(ctx, want.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: makerPrefix + hex.EncodeToString(sum[:8])})
 }
 
 // ownByApply makes what was created or patched count as applied: otherwise a later apply could not take away from it what the
 // definition does not have any more.
 func ownByApply(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, present *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
+	for i := range present.ManagedFields {
+		if m := &present.ManagedFields[i]; strings.HasPrefix(m.Manager, makerPrefix) {
+			m.Manager, m.Operation = cluster.FieldManager, metav1.ManagedFieldsOperationUpdate
+		}
+	}
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(present, sets.New(cluster.FieldManager), cluster.FieldManager)
 	if err != nil || patch == nil {
 		return present, err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -26,6 +27,8 @@ type definitionStore struct {
 
 	mu      sync.Mutex
 	version int
+	// manager has written it last.
+	manager string
 	is      *apiextensionsv1.CustomResourceDefinition
 	// looked is called after the definition was read, with the user who has read it.
 	looked func(user string)
@@ -52,9 +55,9 @@ func (s *definitionStore) answer(r *http.Request) (*apiextensionsv1.CustomResour
 	defer s.mu.Unlock()
 	const name = "things.example.com"
 	switch {
-	case r.Method == http.MethodPost && s.is != nil:
-		return nil, apierrors.NewAlreadyExists(definitionResource, name)
-	case s.is == nil && r.Method != http.MethodPost && r.Method != http.MethodPatch:
+	case r.Method == http.MethodPost:
+		return nil, apierrors.NewForbidden(definitionResource, "", errors.New("the roles allow no creation that has no name"))
+	case s.is == nil && r.Method != http.MethodPatch:
 		return nil, apierrors.NewNotFound(definitionResource, name)
 	case r.Method == http.MethodGet:
 		return s.is.DeepCopy(), nil
@@ -63,6 +66,12 @@ func (s *definitionStore) answer(r *http.Request) (*apiextensionsv1.CustomResour
 	if err := json.NewDecoder(r.Body).Decode(next); err != nil {
 		s.t.Error(err)
 	}
+	// A manager takes no field from another one that says something else, unless it is told to.
+	manager, forced := r.URL.Query().Get("fieldManager"), r.URL.Query().Get("force") == "true"
+	if s.is != nil && !forced && manager != s.manager && next.Annotations[crd.DefinitionsAnnotation] != s.is.Annotations[crd.DefinitionsAnnotation] {
+		return nil, apierrors.NewConflict(definitionResource, name, fmt.Errorf("%s owns it", s.manager))
+	}
+	s.manager = manager
 	if was := next.ResourceVersion; was != "" && (s.is == nil || was != s.is.ResourceVersion) {
 		return nil, apierrors.NewConflict(definitionResource, name, fmt.Errorf("it is not %s any more", was))
 	}
@@ -71,6 +80,25 @@ func (s *definitionStore) answer(r *http.Request) (*apiextensionsv1.CustomResour
 	next.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
 	s.is = next
 	return next.DeepCopy(), nil
+}
+
+// serving returns an API server that has the definition, and serves its kind.
+func (s *definitionStore) serving() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", s)
+	mux.Handle("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com", s)
+	things := metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "things", Kind: "Thing"}}}
+	mux.HandleFunc("/apis/example.com/v1", func(w http.ResponseWriter, _ *http.Request) { respond(s.t, w, "", things) })
+	none := func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusNotFound) }
+	mux.HandleFunc("/api", none)
+	mux.HandleFunc("/apis", func(w http.ResponseWriter, _ *http.Request) {
+		respond(s.t, w, aggregatedDiscovery, apidiscoveryv2.APIGroupDiscoveryList{Items: []apidiscoveryv2.APIGroupDiscovery{{
+			ObjectMeta: metav1.ObjectMeta{Name: "example.com"}, Versions: []apidiscoveryv2.APIVersionDiscovery{{
+				Version: "v1", Resources: []apidiscoveryv2.APIResourceDiscovery{{Resource: "things", ResponseKind: &metav1.GroupVersionKind{Kind: "Thing"}}},
+			}},
+		}}})
+	})
+	return mux
 }
 
 // numberedDefinition returns the definition of an engine of some number.
@@ -103,21 +131,7 @@ func TestOfTwoProcessesThatInstallADefinitionAtOnceTheNewerOneWins(t *testing.T)
 				s.is, s.version = numberedDefinition(tc.present), 1
 				s.is.ResourceVersion = "1"
 			}
-			mux := http.NewServeMux()
-			mux.Handle("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", s)
-			mux.Handle("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com", s)
-			things := metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "things", Kind: "Thing"}}}
-			mux.HandleFunc("/apis/example.com/v1", func(w http.ResponseWriter, _ *http.Request) { respond(t, w, "", things) })
-			none := func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusNotFound) }
-			mux.HandleFunc("/api", none)
-			mux.HandleFunc("/apis", func(w http.ResponseWriter, _ *http.Request) {
-				respond(t, w, aggregatedDiscovery, apidiscoveryv2.APIGroupDiscoveryList{Items: []apidiscoveryv2.APIGroupDiscovery{{
-					ObjectMeta: metav1.ObjectMeta{Name: "example.com"}, Versions: []apidiscoveryv2.APIVersionDiscovery{{
-						Version: "v1", Resources: []apidiscoveryv2.APIResourceDiscovery{{Resource: "things", ResponseKind: &metav1.GroupVersionKind{Kind: "Thing"}}},
-					}},
-				}}})
-			})
-			server := httptest.NewServer(mux)
+			server := httptest.NewServer(s.serving())
 			defer server.Close()
 			run := func(number string) error {
 				return installCRD(t.Context(), &rest.Config{Host: server.URL, BearerToken: number, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, logr.Discard(), numberedDefinition(number))

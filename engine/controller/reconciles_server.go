@@ -94,7 +94,7 @@ func (m *Manager) reconciles(kind schema.GroupKind, key types.NamespacedName) (h
 		return history.Report{}, &denial{http.StatusNotFound, "this operator has not seen the resource"}
 	}
 	if !m.options.Shard.Owns(u.GetUID()) {
-		return history.Report{}, &denial{http.StatusNotFound, "another shard of this operator serves the resource"}
+		return history.Report{}, &denial{http.StatusNotFound, m.options.elsewhere(u.GetUID())}
 	}
 	out, known := c.history.Report(key, u.GetUID())
 	if !known {

@@ -1,12 +1,14 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"operetta.dev/engine/object"
@@ -181,4 +183,81 @@ func TestOperatorsOfSimilarNamesHaveDifferentLeases(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A process that was cut off from the API server reads the Lease when it gives it back, and another one may have it by then.
+func TestNobodyGivesBackTheLeaseOfAnotherProcess(t *testing.T) {
+	t.Parallel()
+	for name, lockOf := range map[string]func(*shardElection) resourcelock.Interface{
+		"ToServe":       (*shardElection).agreedLock,
+		"ToChangeCount": func(e *shardElection) resourcelock.Interface { return e.ownLock("op") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, _ := newServing(t)
+			lock := lockOf(store.process("cut off", Shard{}))
+			if _, _, err := lock.Get(t.Context()); !apierrors.IsNotFound(err) {
+				t.Fatal(err)
+			}
+			if err := lock.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "cut off", LeaseDurationSeconds: 15}); err != nil {
+				t.Fatal(err)
+			}
+			holder := func() string { return *store.lease(t, "op").Spec.HolderIdentity }
+			taken := store.lease(t, "op")
+			taken.Spec.HolderIdentity = new("next")
+			store.put(taken)
+			if _, _, err := lock.Get(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1}); err == nil || holder() != "next" {
+				t.Errorf("%q holds the Lease (error %v)", holder(), err)
+			}
+			taken = store.lease(t, "op")
+			taken.Spec.HolderIdentity = new("cut off")
+			store.put(taken)
+			if _, _, err := lock.Get(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1}); err != nil || holder() != "" {
+				t.Errorf("its own Lease is not given back: %q holds it (error %v)", holder(), err)
+			}
+		})
+	}
+}
+
+// Somebody deletes the Lease of a shard, and by then another number is agreed on.
+func TestAShardMakesItsDeletedLeaseOnlyByTheAgreement(t *testing.T) {
+	t.Parallel()
+	store, _ := newServing(t)
+	e := store.process("first", Shard{0, 2})
+	lock := e.agreedLock()
+	if _, _, err := lock.Get(t.Context()); !apierrors.IsNotFound(err) && err != nil {
+		t.Fatal(err)
+	}
+	own := resourcelock.LeaderElectionRecord{HolderIdentity: "first", LeaseDurationSeconds: 15}
+	store.delete("op") // it was taken for the agreement
+	if err := lock.Create(t.Context(), own); err != nil {
+		t.Fatal(err)
+	}
+	store.delete("op")
+	if err := lock.Create(t.Context(), own); err != nil {
+		t.Fatalf("nothing else is agreed on: %v", err)
+	}
+	store.delete("op")
+	shared := store.lease(t, object.SharedLease("op"))
+	shared.Annotations[shardsAnnotation] = Shard{0, 3}.agreement().String()
+	store.put(shared)
+	if err := lock.Create(t.Context(), own); !errors.Is(err, errOtherCount) || store.has("op") {
+		t.Errorf("the Lease is there: %t (error %v)", store.has("op"), err)
+	}
+}
+
+// lease returns a Lease.
+func (s *leaseStore) lease(t *testing.T, name string) *coordinationv1.Lease {
+	t.Helper()
+	u, err := s.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
 }

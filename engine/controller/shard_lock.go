@@ -150,7 +150,7 @@ func newElection(config *rest.Config, o Options) (resourcelock.Interface, error)
 
 // agreedLock returns the lock of the shard, which nobody takes whose count is not the agreed one.
 func (e *shardElection) agreedLock() resourcelock.Interface {
-	return &agreedLock{Interface: e.lock(object.ShardLease(e.id, e.shard.Index)), election: e}
+	return &agreedLock{Interface: e.ownLock(object.ShardLease(e.id, e.shard.Index)), election: e}
 }
 
 // An agreedLock is the lock of a shard.
@@ -177,6 +177,11 @@ func (l *agreedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 
 // Create implements resourcelock.Interface.
 func (l *agreedLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	if l.hasEntered() { // somebody has deleted the Lease
+		if err := l.election.confirm(ctx); err != nil {
+			return l.leave(ctx, r, err)
+		}
+	}
 	if err := l.Interface.Create(withRenewal(ctx, time.Now()), r); err != nil {
 		return err
 	}
@@ -459,7 +464,7 @@ func (e *shardElection) follow(ctx context.Context, from agreement, cancel conte
 func (e *shardElection) hold(ctx context.Context, cancel context.CancelFunc, held *sync.WaitGroup, name string) error {
 	took := make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: e.lock(name), LeaseDuration: e.times.lease, RenewDeadline: e.times.renew, RetryPeriod: e.times.retry, ReleaseOnCancel: true,
+		Lock: e.ownLock(name), LeaseDuration: e.times.lease, RenewDeadline: e.times.renew, RetryPeriod: e.times.retry, ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) { close(took) }, OnStoppedLeading: cancel},
 	})
 	if err != nil {

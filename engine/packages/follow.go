@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/rollout"
@@ -32,8 +33,8 @@ type published struct {
 	told string
 }
 
-// publishedBy reads what the process that reconciles Packages has written. The selector of a canary is in the spec; without one the
-// last selection stays.
+// publishedBy reads what the process that reconciles Packages has written. The selector of a canary is in the spec; one that this process
+// has not read yet may be that of another content, so the last selection stays until then.
 func publishedBy(p Package, s *state, now time.Time) published {
 	is, _, _ := unstructured.NestedMap(p.object.Object, "status")
 	digest, _ := is["digest"].(string)
@@ -45,13 +46,21 @@ func publishedBy(p Package, s *state, now time.Time) published {
 	c.restored = false // which resources are chosen is decided
 	switch {
 	case c.share != "":
-	case p.Canary != nil && p.Canary.Selector != nil:
+	case p.Canary != nil && p.Canary.Selector != nil && isObserved(p, is):
 		c.selector, _ = metav1.LabelSelectorAsSelector(p.Canary.Selector) // Parse has read it
-	case s.canary.is(c.digest):
-		c.selector = s.canary.selector
+	case s.canary.is(c.digest) && s.canary.selector != nil:
+		c.selector, c.restored = s.canary.selector, s.canary.restored
+	default:
+		c.selector, c.restored = labels.Nothing(), true // what has the content keeps it
 	}
 	out.canary = c
 	return out
+}
+
+// isObserved reports whether the process that reconciles Packages has read the present spec.
+func isObserved(p Package, is map[string]any) bool {
+	generation, _ := is["observedGeneration"].(int64)
+	return generation == p.object.GetGeneration()
 }
 
 // quiet are the reasons of which resources are told nothing: there is nothing wrong with the content.
@@ -115,10 +124,13 @@ func (r *Reconciler) Follow(ctx context.Context, key types.NamespacedName) (time
 	if err != nil {
 		return 0, fmt.Errorf("following package %s: %w", name, err)
 	}
-	if s.served == nil {
-		return 0, nil
+	switch {
+	case s.trial != nil:
+		return canaryAgain, nil // a resource may become ready without an event
+	case s.served != nil:
+		return countAgain, nil // resources may be pinned
 	}
-	return countAgain, nil // resources may be pinned
+	return 0, nil
 }
 
 // followTo serves what was published. It reports whether an examination has to end first.
@@ -139,7 +151,7 @@ func (r *Reconciler) followTo(ctx context.Context, p Package, s *state, to publi
 		}
 		s.outdated = to.told
 	}
-	return false, r.followCanary(ctx, p, s, to.canary, next.canary)
+	return false, errors.Join(r.followCanary(ctx, p, s, to.canary, next.canary), next.unusable)
 }
 
 // followToNothing serves nothing, and has the resources say why.
@@ -147,6 +159,7 @@ func (r *Reconciler) followToNothing(ctx context.Context, p Package, s *state, t
 	if err := r.withdraw(ctx, p.Name, s); err != nil {
 		return err
 	}
+	r.claimOnly(p.Name, schema.GroupKind{}) // another Package may serve its kind
 	if told == "" || told == s.broken {
 		return nil
 	}
@@ -159,7 +172,22 @@ func (r *Reconciler) followToNothing(ctx context.Context, p Package, s *state, t
 }
 
 // loaded are the versions of what was published, as far as they are not served already.
-type loaded struct{ served, canary *Candidate }
+type loaded struct {
+	served, canary *Candidate
+	// unusable is why the content of the canary cannot be tried by this process, or nil. It may be of another version.
+	unusable error
+}
+
+// unusableContentError says that a content that was kept does not pass the checks of this process.
+type unusableContentError struct {
+	digest string
+	why    error
+}
+
+func (e *unusableContentError) Error() string {
+	return fmt.Sprintf("%s cannot be used: %v", e.digest, e.why)
+}
+func (e *unusableContentError) Unwrap() error { return e.why }
 
 // load examines the contents of what was published.
 func (r *Reconciler) load(ctx context.Context, p Package, s *state, to published) (out loaded, pending bool, err error) {
@@ -169,7 +197,11 @@ func (r *Reconciler) load(ctx context.Context, p Package, s *state, to published
 			return out, false, err
 		}
 		s.content = content{snapshot: v.snapshot, provenance: v.provenance}
-		if out.canary, pending, err = r.loadKept(ctx, p, s, v); err != nil || pending {
+		out.canary, pending, err = r.loadKept(ctx, p, s, v)
+		if _, unusable := errors.AsType[*unusableContentError](err); unusable {
+			out.unusable, err = err, nil // what is served does not wait for it
+		}
+		if err != nil || pending {
 			return out, pending, err
 		}
 	}
@@ -186,36 +218,64 @@ func (r *Reconciler) load(ctx context.Context, p Package, s *state, to published
 
 // loadKept examines a content that the process which reconciles Packages has kept.
 func (r *Reconciler) loadKept(ctx context.Context, p Package, s *state, v revision) (_ *Candidate, pending bool, _ error) {
-	if err := r.accepts(p, v.provenance); err != nil {
-		return nil, false, fmt.Errorf("%s is not used: %w", v.digest, err)
-	}
 	exam, err := r.examine(ctx, p, s, v.snapshot)
 	switch {
 	case err != nil:
 		return nil, false, err
 	case !exam.ended():
 		return nil, true, nil
+	case exam.err != nil && exam.foundFaults():
+		return nil, false, &unusableContentError{v.digest, exam.err}
 	case exam.err != nil:
-		return nil, false, fmt.Errorf("%s cannot be used: %w", v.digest, exam.err)
+		return nil, false, fmt.Errorf("%s is not checked: %w", v.digest, exam.err)
 	}
 	return &exam.candidate, false, nil
 }
 
-// readKept reads the revision with a content. One that is not known is looked for: it may have been kept since.
+// readKept reads the revision with a content. What is known of the revisions is read anew if none of them can be used: another one may
+// have been kept since, in place of one that is gone, or it may have been verified anew.
 func (r *Reconciler) readKept(ctx context.Context, p Package, s *state, digest string) (revision, error) {
-	for range 2 {
+	for {
+		known := s.revisionsRead
 		if err := r.readRevisions(ctx, p, s); err != nil {
 			return revision{}, err
 		}
-		if i := slices.IndexFunc(s.revisions, func(v revision) bool { return v.digest == digest }); i >= 0 {
-			if s.revisions[i].snapshot != nil {
-				return s.revisions[i], nil
-			}
-			return r.readRevision(ctx, p, s.revisions[i].name)
+		v, err := r.keptOf(ctx, p, s.revisions, digest)
+		if err == nil {
+			return v, nil
 		}
 		s.revisionsRead = false
+		if !known || ctx.Err() != nil {
+			return revision{}, err
+		}
 	}
-	return revision{}, fmt.Errorf("there is no PackageRevision of %s, which the status says is served", digest)
+}
+
+// keptOf reads the first one of some revisions that has a content and is accepted.
+func (r *Reconciler) keptOf(ctx context.Context, p Package, all []revision, digest string) (revision, error) {
+	why := fmt.Errorf("there is no PackageRevision of %s, which the status says is served", digest)
+	for _, v := range all {
+		if v.digest != digest {
+			continue
+		}
+		if v.snapshot == nil {
+			read, err := r.readRevision(ctx, p, v.name)
+			if isOutage(err) {
+				return revision{}, err
+			}
+			if err != nil || read.digest != digest {
+				why = errors.Join(fmt.Errorf("PackageRevision %s of %s cannot be used", v.name, digest), err)
+				continue
+			}
+			v = read
+		}
+		if err := r.accepts(p, v.provenance); err != nil {
+			why = fmt.Errorf("%s is not used: %w", digest, err)
+			continue
+		}
+		return v, nil
+	}
+	return revision{}, why
 }
 
 // followVersion serves the version that was published, unless it is served already.
@@ -224,6 +284,9 @@ func (r *Reconciler) followVersion(ctx context.Context, p Package, s *state, to 
 		return nil
 	}
 	kind := next.served.Program.GroupVersionKind()
+	if wrong := r.claim(ctx, p, s, kind.GroupKind()); wrong != nil {
+		return errors.New(wrong.message)
+	}
 	r.claimOnly(p.Name, kind.GroupKind())
 	r.Accounts.ActAs(kind.GroupKind(), p.account)
 	if s.served == nil && next.canary != nil {
@@ -262,7 +325,10 @@ func (r *Reconciler) followCanary(ctx context.Context, p Package, s *state, to *
 		}
 		s.trial = &trial{candidate: *next, both: both}
 	}
-	if s.trial == nil {
+	if s.trial == nil || !to.is(s.trial.candidate.Program.Digest()) {
+		if err := r.endTrial(ctx, s); err != nil {
+			return err
+		}
 		return fmt.Errorf("the content of the canary %s is not loaded beside that version yet", to.digest)
 	}
 	all, err := r.Server.Resources(ctx, s.served.GroupVersionKind())
@@ -276,38 +342,67 @@ func (r *Reconciler) followCanary(ctx context.Context, p Package, s *state, to *
 // accepted, so it does not have the label of those.
 const triedLabel = "operetta.dev/tried-by"
 
-// keepTried keeps the content of a canary for those who follow.
+// keepTried keeps the content of a canary for those who follow, also if somebody deletes it.
 func (r *Reconciler) keepTried(ctx context.Context, p Package, s *state) error {
-	digest := s.trial.candidate.Program.Digest()
-	if !r.Followed || s.tried == digest {
+	digest, from := s.trial.candidate.Program.Digest(), s.content.provenance
+	is := tried{digest: digest, provenance: from, at: r.Now()}
+	if !r.Followed || is.same(s.tried) && is.at.Sub(s.tried.at) < triedAgain {
 		return nil
 	}
-	want := newRevision(p, s.trial.candidate.Program.Snapshot(), triedNumber, s.content.provenance)
-	want.SetLabels(map[string]string{triedLabel: p.Name})
-	present, err := r.Revisions.GetLive(ctx, cluster.RefOf(want))
-	if err == nil && present == nil {
-		_, err = r.Revisions.Apply(ctx, want)
+	found, err := r.triedOf(ctx, p)
+	if err != nil {
+		return err
+	}
+	name := revisionName(p, triedNumber, digest)
+	kept := slices.ContainsFunc(found, func(u *unstructured.Unstructured) bool {
+		return u.GetName() == name && u.GetAnnotations()[provenanceAnnotation] == from
+	})
+	if !kept {
+		want := newRevision(p, s.trial.candidate.Program.Snapshot(), triedNumber, from)
+		want.SetLabels(map[string]string{triedLabel: p.Name})
+		if _, err := r.Revisions.Apply(ctx, want); err != nil {
+			return fmt.Errorf("keeping the content of the canary: %w", err)
+		}
+	}
+	s.tried = is
+	return r.deleteTried(ctx, slices.DeleteFunc(found, func(u *unstructured.Unstructured) bool { return u.GetName() == name }))
+}
+
+// tried is the content of a canary that was kept for those who follow, and when it was looked at.
+type tried struct {
+	digest, provenance string
+	at                 time.Time
+}
+
+func (t tried) same(as tried) bool { return t.digest == as.digest && t.provenance == as.provenance }
+
+// endTried deletes what was kept of a canary that has ended: the status has told nobody to try it any more.
+func (r *Reconciler) endTried(ctx context.Context, p Package, s *state) error {
+	if s.tried.digest == "" || s.canary.inProgress() {
+		return nil
+	}
+	found, err := r.triedOf(ctx, p)
+	if err == nil {
+		err = r.deleteTried(ctx, found)
 	}
 	if err != nil {
-		return fmt.Errorf("keeping the content of the canary: %w", err)
+		return fmt.Errorf("package %s: deleting the content of a canary that has ended: %w", p.Name, err)
 	}
-	s.tried = digest
-	return r.forgetTried(ctx, p, want.GetName())
+	s.tried = tried{}
+	return nil
 }
 
 // triedNumber is the number of a content that was not accepted: its name is that of no revision, which have others of their digests.
 const triedNumber = 1 << 40
 
-// forgetTried deletes the contents of canaries that have ended, but for one of a name.
-func (r *Reconciler) forgetTried(ctx context.Context, p Package, but string) error {
+// triedOf returns the contents of canaries that are kept, without their files.
+func (r *Reconciler) triedOf(ctx context.Context, p Package) ([]*unstructured.Unstructured, error) {
 	found, err := r.Revisions.ListLive(ctx, cluster.Selection{Kind: RevisionKind, Labels: map[string]string{triedLabel: p.Name}, OnlyMetadata: true})
-	if err != nil {
-		return err
-	}
-	for _, u := range found {
-		if u.GetName() == but || belongs(p, u) != nil {
-			continue
-		}
+	return slices.DeleteFunc(found, func(u *unstructured.Unstructured) bool { return belongs(p, u) != nil }), err
+}
+
+func (r *Reconciler) deleteTried(ctx context.Context, all []*unstructured.Unstructured) error {
+	for _, u := range all {
 		if err := r.Revisions.Delete(ctx, cluster.Ref{GroupVersionKind: RevisionKind, Name: u.GetName()}, u.GetUID()); err != nil {
 			return err
 		}
@@ -317,7 +412,17 @@ func (r *Reconciler) forgetTried(ctx context.Context, p Package, but string) err
 
 // readTried reads the content of a canary.
 func (r *Reconciler) readTried(ctx context.Context, p Package, digest string) (revision, error) {
-	return r.readRevision(ctx, p, revisionName(p, triedNumber, digest))
+	v, err := r.readRevision(ctx, p, revisionName(p, triedNumber, digest))
+	switch {
+	case err != nil:
+		return revision{}, fmt.Errorf("the content of the canary %s cannot be read: %w", digest, err)
+	case v.digest != digest:
+		return revision{}, fmt.Errorf("PackageRevision %s has the content %s, and not that of the canary, %s", v.name, v.digest, digest)
+	}
+	if err := r.accepts(p, v.provenance); err != nil {
+		return revision{}, fmt.Errorf("%s is not used: %w", digest, err)
+	}
+	return v, nil
 }
 
 // NoEvents records nothing: those who follow a Package leave that to the process that reconciles it.

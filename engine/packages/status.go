@@ -53,12 +53,6 @@ func (r *Reconciler) report(ctx context.Context, p Package, s *state, out *resul
 		return fmt.Errorf("package %s: writing the status: %w", p.Name, err)
 	}
 	r.announce(p, out.problem, before, after)
-	if s.tried != "" && !s.canary.inProgress() { // nobody is told to try it any more
-		if err := r.forgetTried(ctx, p, ""); err != nil {
-			return err
-		}
-		s.tried = ""
-	}
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"operetta.dev/test/harness"
 )
 
-// The definition is created, so that of two operators only one makes it, and applied from then on, so that it loses fields that others
+// The definition is created by a manager of its own, so that of two operators only one makes it, and is applied from then on, so that it loses fields that others
 // have not added.
 func TestADefinitionLosesWhatItsPackageDoesNotHaveAnyMore(t *testing.T) {
 	t.Parallel()
