@@ -58,6 +58,8 @@ type Program struct {
 	rests *sync.Map
 	// literals are the secrets that the package itself has written.
 	literals []string
+	// enumerates is true if there is an enumeration so large that each evaluation takes long.
+	enumerates bool
 }
 
 // Load compiles a snapshot. It errors with Faults when the package does not
@@ -77,6 +79,15 @@ func Load(s *source.Snapshot) (*Program, error) {
 // faults, so that vet can find more. It errors with Faults if there is nothing to look at: the
 // package does not parse, or is not a controller.
 func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
+	return suspect(s, func(*build.Instance) {})
+}
+
+// SuspectCheaply is Suspect with large enumerations as expressions; see [syntax.MatchEnumerations].
+func SuspectCheaply(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
+	return suspect(s, syntax.MatchEnumerations)
+}
+
+func suspect(s *source.Snapshot, change func(*build.Instance)) (p *Program, faults fault.Faults, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			p, faults, err = nil, nil, &PanicError{Package: s.Name(), Cause: cause, Stack: debug.Stack()}
@@ -86,9 +97,11 @@ func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 	if len(faults) > 0 {
 		return nil, nil, faults
 	}
+	enumerates := syntax.HasLargeEnumeration(inst)
+	change(inst)
 	ctx := cuecontext.New()
 	base := ctx.BuildInstance(inst)
-	p = &Program{name: s.Name(), digest: s.Digest(), snapshot: s, base: base, files: inst.Files, importPath: inst.ID(), unknown: unknown}
+	p = &Program{name: s.Name(), digest: s.Digest(), snapshot: s, base: base, files: inst.Files, importPath: inst.ID(), unknown: unknown, enumerates: enumerates}
 	p.static = p.fill(nil)
 	p.readText(inst)
 	if err := p.findContract(ctx, inst); err != nil {

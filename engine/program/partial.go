@@ -9,6 +9,9 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/build"
 	"cuelang.org/go/cue/cuecontext"
+
+	"operetta.dev/engine/program/syntax"
+	"operetta.dev/engine/source"
 )
 
 // A template is made from evaluations of a package of which only parts are known. This file
@@ -26,6 +29,25 @@ func (p *Program) Recompile(change func(*build.Instance)) (*Program, error) {
 	out := *p
 	out.base = cuecontext.New().BuildInstance(inst)
 	return &out, nil
+}
+
+// Cheap returns a package that evaluates as this one does, but for a small part of the cost if it has large enumerations;
+// see [syntax.MatchEnumerations]. Its Meta has the enumerations.
+func (p *Program) Cheap() (*Program, error) {
+	if !p.enumerates {
+		return p, nil
+	}
+	return p.Recompile(syntax.MatchEnumerations)
+}
+
+// Bulkiest returns the part of a package that costs the most by the number of what is in it, if any has very many. It
+// evaluates nothing, so that it has an answer for a package whose evaluation has none.
+func Bulkiest(s *source.Snapshot) (syntax.Bulk, bool) {
+	inst, _, faults := buildInstance(s)
+	if len(faults) > 0 {
+		return syntax.Bulk{}, false
+	}
+	return syntax.ReadInstance(inst).Bulkiest()
 }
 
 // Fill returns the package with data in it that is written as syntax, so that a part of it

@@ -22,7 +22,7 @@ func Types(s *source.Snapshot, known fault.Faults) fault.Faults {
 	if err != nil {
 		return fault.Faults{{Message: err.Error()}}
 	}
-	p, _, err := program.Suspect(s)
+	p, _, err := program.SuspectCheaply(s)
 	if err != nil {
 		return nil //nolint:nilerr // Package has reported it
 	}
@@ -40,7 +40,7 @@ func Types(s *source.Snapshot, known fault.Faults) fault.Faults {
 
 // compiled returns the faults of compiling a package with the complete types.
 func compiled(complete *source.Snapshot) fault.Faults {
-	p, found, err := program.Suspect(complete)
+	p, found, err := program.SuspectCheaply(complete)
 	if faults, ok := errors.AsType[fault.Faults](err); ok {
 		return faults
 	}
