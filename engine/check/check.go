@@ -279,7 +279,7 @@ func (c *checker) tell(f found) {
 
 // example returns a finding with the resource of a selection, as it is.
 func (c *checker) example(s selection, p problem) Counterexample {
-	return Counterexample{Fault: p.fault, Resource: c.make(s).resource, Live: p.live}
+	return Counterexample{Fault: c.program.Shown(p.fault)[0], Resource: c.make(s).resource, Live: p.live}
 }
 
 // finish makes what was found small, and returns the report.
@@ -345,7 +345,7 @@ func (c *checker) shrink(ctx context.Context, f found) (Counterexample, error) {
 			}
 		}
 	}
-	return Counterexample{Fault: p.fault, Resource: c.showing(ctx, c.make(s).resource, p), Live: p.live}, nil
+	return Counterexample{Fault: c.program.Shown(p.fault)[0], Resource: c.showing(ctx, c.make(s).resource, p), Live: p.live}, nil
 }
 
 // showing returns the resource as a person writes it, or with the defaults of the API server if render shows the

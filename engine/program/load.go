@@ -60,6 +60,8 @@ type Program struct {
 	literals []string
 	// enumerates is true if there is an enumeration so large that each evaluation takes long.
 	enumerates bool
+	// shown are texts as messages of CUE have them, each with what a person reads in its place.
+	shown []string
 }
 
 // Load compiles a snapshot. It errors with Faults when the package does not
@@ -79,7 +81,7 @@ func Load(s *source.Snapshot) (*Program, error) {
 // faults, so that vet can find more. It errors with Faults if there is nothing to look at: the
 // package does not parse, or is not a controller.
 func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
-	return suspect(s, func(*build.Instance) {})
+	return suspect(s, func(*build.Instance) []string { return nil })
 }
 
 // SuspectCheaply is Suspect with large enumerations as expressions; see [syntax.MatchEnumerations].
@@ -87,7 +89,7 @@ func SuspectCheaply(s *source.Snapshot) (p *Program, faults fault.Faults, err er
 	return suspect(s, syntax.MatchEnumerations)
 }
 
-func suspect(s *source.Snapshot, change func(*build.Instance)) (p *Program, faults fault.Faults, err error) {
+func suspect(s *source.Snapshot, change func(*build.Instance) (shown []string)) (p *Program, faults fault.Faults, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			p, faults, err = nil, nil, &PanicError{Package: s.Name(), Cause: cause, Stack: debug.Stack()}
@@ -98,10 +100,10 @@ func suspect(s *source.Snapshot, change func(*build.Instance)) (p *Program, faul
 		return nil, nil, faults
 	}
 	enumerates := syntax.HasLargeEnumeration(inst)
-	change(inst)
+	shown := change(inst)
 	ctx := cuecontext.New()
 	base := ctx.BuildInstance(inst)
-	p = &Program{name: s.Name(), digest: s.Digest(), snapshot: s, base: base, files: inst.Files, importPath: inst.ID(), unknown: unknown, enumerates: enumerates}
+	p = &Program{name: s.Name(), digest: s.Digest(), snapshot: s, base: base, files: inst.Files, importPath: inst.ID(), unknown: unknown, enumerates: enumerates, shown: shown}
 	p.static = p.fill(nil)
 	p.readText(inst)
 	if err := p.findContract(ctx, inst); err != nil {

@@ -10,6 +10,7 @@ import (
 	"cuelang.org/go/cue/build"
 	"cuelang.org/go/cue/cuecontext"
 
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/source"
 )
@@ -37,7 +38,25 @@ func (p *Program) Cheap() (*Program, error) {
 	if !p.enumerates {
 		return p, nil
 	}
-	return p.Recompile(syntax.MatchEnumerations)
+	var shown []string
+	out, err := p.Recompile(func(inst *build.Instance) { shown = syntax.MatchEnumerations(inst) })
+	if err != nil {
+		return nil, err
+	}
+	out.shown = shown
+	return out, nil
+}
+
+// Shown returns faults as a person reads them, without the expressions that [Program.Cheap] puts in the place of enumerations.
+func (p *Program) Shown(faults ...fault.Fault) fault.Faults {
+	if len(p.shown) == 0 {
+		return faults
+	}
+	replacer := strings.NewReplacer(p.shown...)
+	for i := range faults {
+		faults[i].Message, faults[i].Hint = replacer.Replace(faults[i].Message), replacer.Replace(faults[i].Hint)
+	}
+	return faults
 }
 
 // Bulkiest returns the part of a package that costs the most by the number of what is in it, if any has very many. It

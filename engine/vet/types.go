@@ -34,7 +34,7 @@ func Types(s *source.Snapshot, known fault.Faults) fault.Faults {
 	found = slices.DeleteFunc(found, func(f fault.Fault) bool {
 		return slices.ContainsFunc(known, func(k fault.Fault) bool { return k.Path == f.Path && k.Code == f.Code })
 	})
-	found = append(found, beside(compiled(complete), found, known)...)
+	found = append(p.Shown(found...), beside(compiled(complete), found, known)...)
 	return merged(found)
 }
 
@@ -47,6 +47,7 @@ func compiled(complete *source.Snapshot) fault.Faults {
 	if err != nil {
 		return fault.Faults{{Message: "with the complete Kubernetes types: " + err.Error()}}
 	}
+	found = p.Shown(found...)
 	for i, f := range found {
 		if near, ok := p.Similar(f); ok {
 			found[i].Hint = near

@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,20 +19,25 @@ const LargeEnumeration = 200
 // MatchEnumerations replaces each large enumeration of texts in a package and in what it imports by an expression that
 // they match, for a small part of the cost. The replacement accepts the same texts and has the same default. It keeps the
 // first text, so that there is a value to make up. Not the same is what two large enumerations have in common: as
-// expressions, CUE does not compute it.
-func MatchEnumerations(inst *build.Instance) {
-	eachEnumeration(inst, func(c astutil.Cursor, with ast.Expr) { c.Replace(with) })
+// expressions, CUE does not compute it. It returns how messages have the expressions, and what to write in their place.
+func MatchEnumerations(inst *build.Instance) (shown []string) {
+	eachEnumeration(inst, func(c astutil.Cursor, with *ast.BinaryExpr, texts []string) {
+		c.Replace(with)
+		short := fmt.Sprintf("%q | %q | ... %s more", texts[0], texts[1], Thousands(len(texts)-2))
+		shown = append(shown, Source(with.Y), short)
+	})
+	return shown
 }
 
 // HasLargeEnumeration reports whether MatchEnumerations would replace something.
 func HasLargeEnumeration(inst *build.Instance) bool {
 	found := false
-	eachEnumeration(inst, func(astutil.Cursor, ast.Expr) { found = true })
+	eachEnumeration(inst, func(astutil.Cursor, *ast.BinaryExpr, []string) { found = true })
 	return found
 }
 
-// eachEnumeration calls a function with the place of each large enumeration of texts, and what may take its place.
-func eachEnumeration(inst *build.Instance, each func(c astutil.Cursor, with ast.Expr)) {
+// eachEnumeration calls a function with the place of each large enumeration of texts, what may take its place, and the texts.
+func eachEnumeration(inst *build.Instance, each func(c astutil.Cursor, with *ast.BinaryExpr, texts []string)) {
 	files := slices.Clone(inst.Files)
 	for _, dep := range inst.Dependencies() {
 		files = append(files, dep.Files...)
@@ -43,8 +49,8 @@ func eachEnumeration(inst *build.Instance, each func(c astutil.Cursor, with ast.
 				return true
 			}
 			parts := alternatives(e)
-			if with := matching(parts); with != nil {
-				each(c, with)
+			if texts := textsOf(parts); len(texts) >= LargeEnumeration {
+				each(c, matching(parts, texts), texts)
 			}
 			return len(parts) < LargeEnumeration // what is in a long one is no enumeration
 		}, nil)
@@ -67,29 +73,40 @@ func alternatives(e ast.Expr) []ast.Expr {
 	return out
 }
 
-// matching returns a disjunction with one expression in the place of its texts, or nil if it has few of them.
-func matching(parts []ast.Expr) ast.Expr {
-	var kept []ast.Expr
-	var texts []string
+// textsOf returns the texts among the parts of a disjunction.
+func textsOf(parts []ast.Expr) []string {
+	var out []string
 	for _, part := range parts {
-		text, is := textLiteral(part)
-		if !is || len(texts) == 0 {
-			kept = append(kept, part)
-		}
-		if is {
-			texts = append(texts, regexp.QuoteMeta(text))
+		if text, is := textLiteral(part); is {
+			out = append(out, text)
 		}
 	}
-	if len(texts) < LargeEnumeration {
-		return nil
+	return out
+}
+
+// matching returns a disjunction with one expression in the place of its texts.
+func matching(parts []ast.Expr, texts []string) *ast.BinaryExpr {
+	var kept ast.Expr
+	hasText := false
+	for _, part := range parts {
+		if _, is := textLiteral(part); is && hasText {
+			continue
+		} else if is {
+			hasText = true
+		}
+		if kept == nil {
+			kept = part
+			continue
+		}
+		kept = &ast.BinaryExpr{X: kept, Op: token.OR, Y: part}
 	}
-	out := kept[0]
-	for _, part := range kept[1:] {
-		out = &ast.BinaryExpr{X: out, Op: token.OR, Y: part}
+	quoted := make([]string, len(texts))
+	for i, text := range texts {
+		quoted[i] = regexp.QuoteMeta(text)
 	}
-	pattern := &ast.UnaryExpr{Op: token.MAT, X: ast.NewString(`\A(?:` + strings.Join(texts, "|") + `)\z`)}
+	pattern := &ast.UnaryExpr{Op: token.MAT, X: ast.NewString(`\A(?:` + strings.Join(quoted, "|") + `)\z`)}
 	ast.SetPos(pattern, parts[0].Pos())
-	return &ast.BinaryExpr{X: out, Op: token.OR, OpPos: parts[0].Pos(), Y: pattern}
+	return &ast.BinaryExpr{X: kept, Op: token.OR, OpPos: parts[0].Pos(), Y: pattern}
 }
 
 // textLiteral returns the text of a literal that is no default.
