@@ -42,7 +42,7 @@ func buildInstance(s *source.Snapshot) (*build.Instance, map[fault.Origin]syntax
 		return nil, nil, faults
 	}
 	if err := inst.Complete(); err != nil {
-		return nil, nil, withVariables(fault.Of(err, cue.Value{}), inst.Files)
+		return nil, nil, withVariables(fault.Of(err, cue.Value{}), inst.Files...)
 	}
 	unknown := syntax.UnknownNames(inst)
 	syntax.Prune(inst)
@@ -50,7 +50,7 @@ func buildInstance(s *source.Snapshot) (*build.Instance, map[fault.Origin]syntax
 }
 
 // withVariables says of a field that CUE refuses, because of a variable with its name, how to write it.
-func withVariables(faults fault.Faults, files []*ast.File) fault.Faults {
+func withVariables(faults fault.Faults, files ...*ast.File) fault.Faults {
 	hidden := syntax.HiddenVariables(files)
 	for i, f := range faults {
 		if at, is := hidden[f.Position]; is && f.Hint == "" {
@@ -126,7 +126,7 @@ func (b *builder) addFiles(inst *build.Instance, dir, name string) fault.Faults 
 		f, err := b.parse(file)
 		switch {
 		case err != nil:
-			return fault.Of(withoutTexts(err), cue.Value{})
+			return withVariables(fault.Of(withoutTexts(err), cue.Value{}), f)
 		case source.IsOverlay(file):
 			overlays = append(overlays, f)
 		case !excluded(f):
@@ -158,7 +158,7 @@ func (b *builder) addFiles(inst *build.Instance, dir, name string) fault.Faults 
 			})
 		}
 		if err := inst.AddSyntax(f); err != nil {
-			faults = append(faults, fault.Of(err, cue.Value{})...)
+			faults = append(faults, withVariables(fault.Of(err, cue.Value{}), f)...)
 		}
 	}
 	if len(inst.Files) == 0 && len(faults) == 0 {

@@ -60,6 +60,9 @@ func hiddenBy(name string, nodes []ast.Node) fault.Position {
 func HiddenVariables(files []*ast.File) map[fault.Position]fault.Position {
 	out := map[fault.Position]fault.Position{}
 	for _, f := range files {
+		if f == nil {
+			continue // it does not parse
+		}
 		var around []ast.Node
 		ast.Walk(f, func(n ast.Node) bool {
 			around = append(around, n)
