@@ -110,8 +110,8 @@ func (f *migrateFlags) migrate(ctx context.Context, s streams, kind string) erro
 		}
 		return f.print(s, out)
 	}
-	shown := newProgress(s.err, name, "resources")
-	m.Progress = shown.tell
+	shown := newProgress(s.err, name)
+	m.Progress = func(done, all int) { shown.tell(done, all, unitResources) }
 	done, err := m.Run(ctx)
 	shown.end()
 	out.Objects, out.Gone = done.Objects, done.Gone
