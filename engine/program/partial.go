@@ -69,7 +69,7 @@ func Bulkiest(s *source.Snapshot) (syntax.Bulk, bool) {
 	if len(faults) > 0 {
 		return syntax.Bulk{}, false
 	}
-	return syntax.ReadInstance(inst).Bulkiest()
+	return syntax.Bulkiest(inst.Files)
 }
 
 // Fill returns the package with data in it that is written as syntax, so that a part of it

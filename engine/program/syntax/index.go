@@ -389,7 +389,7 @@ func (x *names) PositionOf(path ...string) fault.Position {
 }
 
 // Written returns how many times the text has a field, as far as it shows.
-func (x *Index) Written(path []string) int { return len(x.at(path)) }
+func (x *names) Written(path []string) int { return len(x.at(path)) }
 
 // Names returns the names that are written below a path, such as components or
 // components.web.outputs, and whether there may be more that only an evaluation knows.
