@@ -110,8 +110,9 @@ func newInstall(s streams) *cobra.Command {
   # An operator outside the cluster, with its own user
   operetta install ./cue/webapp --operator-user alice
 
-  # An operator for one namespace
-  operetta install ./cue/webapp -n team-a --service-account team-a/operetta`,
+  # An operator for one namespace, and one for two
+  operetta install ./cue/webapp -n team-a --service-account team-a/operetta
+  operetta install ./cue/webapp -n team-a,team-b`,
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(); err != nil {
@@ -143,7 +144,7 @@ func newInstall(s streams) *cobra.Command {
 	outputFlag(cmd, &f.output, formatYAML, formatJSON)
 	f.addFlags(cmd)
 	cmd.Flags().StringArrayVar(&f.policies.Operators, "operator-user", nil, "user that an operator elsewhere acts as; repeat the flag for more")
-	cmd.Flags().StringVarP(&f.options.Namespace, "namespace", "n", "", "the one namespace that the operator serves; by default all")
+	namespacesFlag(cmd, &f.options.Namespaces, "namespaces that the operator serves, separated by commas; repeat the flag for more; all by default")
 	cmd.Flags().StringVar(&f.run.PackageSelector, "package-selector", "", "labels of the Packages to serve, such as team=a; all by default")
 	cmd.Flags().StringVar(&f.chart, "chart", "", "write a Helm chart into this folder and print nothing; its release names the service account and the namespace")
 	f.bundle.addFlags(cmd)
@@ -200,7 +201,7 @@ func (f *installFlags) checkShards() error {
 
 // manifests examines packages, and returns a function that returns what is installed, by the options as they are by then.
 func (f *installFlags) manifests(ctx context.Context, s streams, args []string) (func() ([]manifest, error), error) {
-	f.policies.Namespace = f.options.Namespace
+	f.policies.Namespaces = f.options.Namespaces
 	if len(f.policies.Operators) > 0 {
 		found, err := f.examine(ctx, args)
 		if err != nil {

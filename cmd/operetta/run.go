@@ -82,8 +82,9 @@ those. docs/packages.md describes them.
 With --shards N, N processes share the custom resources: each serves those of its --shard, which
 follows from the UID of a resource. Shard 0 also installs the CustomResourceDefinitions, and
 decides about the Packages of the cluster: the others serve what the status of a Package says
-that it serves. The processes agree on N by a Lease: one with another N serves nothing until all of
-the others have ended, so no resource is ever served by two of them. docs/install.md describes them.
+that it serves. The processes agree on N by a Lease: one with another N serves nothing until
+all of the others have ended, so no resource is ever served by two of them. docs/install.md
+describes them.
 
 With --impersonate, the operator acts as a service account for all that concerns the custom
 resources of a package: it reads and watches them, writes their objects and status and tears
@@ -171,7 +172,7 @@ func (f *runFlags) addOutput(cmd *cobra.Command) {
 func (f *runFlags) addClusterFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.cluster.addFlags(cmd)
-	flags.StringVarP(&f.options.CustomResourceNamespace, "namespace", "n", "", "serve only the custom resources in this namespace")
+	namespacesFlag(cmd, &f.options.Namespaces, "serve only the custom resources in these namespaces, separated by commas; repeat the flag for more; all by default")
 	flags.StringVar(&f.configMap, "config-map", "", "namespace/name of a ConfigMap with the configuration, under the key PACKAGE.yaml")
 	flags.Var(&annotationList{value: &f.options.Allow, allowed: reconcile.Administrative}, "allow-annotations", "annotations of custom resources that affect others and are ignored unless listed here; none by default")
 	f.accounts.addFlag(cmd)

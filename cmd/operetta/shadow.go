@@ -168,7 +168,7 @@ func (r *shadowRun) connect(s streams) error {
 		return err
 	}
 	printLinef(s.err, "note: this compares with the cluster at %s (context: %s), and writes nothing", on.server(), on.contextName())
-	o := shadow.Options{Namespace: r.flags.options.CustomResourceNamespace, Concurrency: r.flags.options.Concurrency, UntilSame: r.flags.shadow.untilSame, Printer: r.out}
+	o := shadow.Options{Namespaces: r.flags.options.Namespaces, Concurrency: r.flags.options.Concurrency, UntilSame: r.flags.shadow.untilSame, Printer: r.out}
 	if o.ConfigMap, err = r.flags.configKey(); err != nil {
 		return err
 	}

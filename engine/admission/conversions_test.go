@@ -63,7 +63,7 @@ func (c *converting) ConvertContext(_ context.Context, of program.Conversion) (m
 	case "busy":
 		return nil, &program.UnavailableError{Err: errors.New("there is no worker")}
 	}
-	return c.ConvertResource(of)
+	return c.Conversions().ConvertResource(of)
 }
 
 // conversions returns the handler of a package, and the package.
@@ -270,7 +270,7 @@ func (b *blocking) ConvertContext(ctx context.Context, of program.Conversion) (m
 	b.began <- of.Name
 	select {
 	case <-b.next:
-		return b.ConvertResource(of)
+		return b.Conversions().ConvertResource(of)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

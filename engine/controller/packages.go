@@ -89,7 +89,7 @@ func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*package
 		return nil, err
 	}
 	first := manager.RunnableFunc(func(ctx context.Context) error { m.expectPackages(ctx, r); return nil })
-	for _, part := range []manager.Runnable{of.Cache, inputs, overlays, ctrlr, first} {
+	for _, part := range []manager.Runnable{watch.Always(of.Cache), inputs, overlays, ctrlr, first} {
 		if err := m.manager.Add(part); err != nil {
 			return nil, err
 		}
@@ -189,7 +189,15 @@ func (m *Manager) Resources(ctx context.Context, kind schema.GroupVersionKind) (
 	}
 	ctx, cancel := context.WithTimeout(ctx, watch.SyncTimeout)
 	defer cancel()
-	return resources(ctx, c.as.resources.Client, kind, m.options.CustomResourceNamespace, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	all, err := c.resources.List(ctx, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", kind.GroupKind(), err)
+	}
+	out := make([]packages.Resource, len(all))
+	for i, u := range all {
+		out[i] = resourceOf(u)
+	}
+	return out, nil
 }
 
 // Remaining returns at most limit of the custom resources of a kind that the API server has, in all namespaces
@@ -207,9 +215,9 @@ func (m *Manager) Remaining(ctx context.Context, kind schema.GroupVersionKind, l
 		return nil, err
 	}
 	defer done()
-	out, err := resources(ctx, by.caches.Direct, mapping.GroupVersionKind, "", client.Limit(limit))
-	if apierrors.IsForbidden(err) && m.options.CustomResourceNamespace != "" {
-		out, err = resources(ctx, by.caches.Direct, mapping.GroupVersionKind, m.options.CustomResourceNamespace, client.Limit(limit))
+	out, err := resources(ctx, by.caches.Direct, mapping.GroupVersionKind, "", limit)
+	if apierrors.IsForbidden(err) && !m.options.Namespaces.All() {
+		out, err = m.remainingIn(ctx, by.caches.Direct, mapping.GroupVersionKind, limit)
 	}
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -217,10 +225,26 @@ func (m *Manager) Remaining(ctx context.Context, kind schema.GroupVersionKind, l
 	return out, err
 }
 
-// resources lists custom resources.
-func resources(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, namespace string, options ...client.ListOption) ([]packages.Resource, error) {
+// remainingIn returns at most limit of the custom resources of a kind in the namespaces that are served. One that cannot be
+// listed is an error: what is there would be left alone.
+func (m *Manager) remainingIn(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, limit int) ([]packages.Resource, error) {
+	var out []packages.Resource
+	for _, namespace := range m.options.Namespaces {
+		found, err := resources(ctx, from, kind, namespace, limit-len(out))
+		if err != nil {
+			return nil, fmt.Errorf("namespace %s: %w", namespace, err)
+		}
+		if out = append(out, found...); len(out) >= limit {
+			break
+		}
+	}
+	return out, nil
+}
+
+// resources lists at most limit custom resources of a namespace, or of all for "".
+func resources(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, namespace string, limit int) ([]packages.Resource, error) {
 	list := newList(kind)
-	if err := from.List(ctx, list, append(options, client.InNamespace(namespace))...); err != nil {
+	if err := from.List(ctx, list, client.Limit(int64(limit)), client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("listing %s: %w", kind.GroupKind(), err)
 	}
 	out := make([]packages.Resource, len(list.Items))

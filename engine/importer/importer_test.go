@@ -90,15 +90,19 @@ func load(t *testing.T, files []scaffold.File, name string) (*program.Program, [
 			t.Fatal(err)
 		}
 	}
-	snapshot, err := source.FolderWithTests(filepath.Join(dir, name))
+	snapshot, err := source.Loader{}.FolderWithTests(filepath.Join(dir, name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, tests, err := testcase.Load(snapshot)
+	with, err := program.Load(snapshot)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p, tests
+	p, err := program.Load(snapshot.WithoutTests())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, testcase.Read(with)
 }
 
 // TestImportRefusesWhatItCannotKeep has objects that no package can render as they are, with what is said.

@@ -93,7 +93,7 @@ func (r *Reconciler) watchCanary(ctx context.Context, p Package, s *state, t *tr
 	if err != nil {
 		return &problem{stage: holding, reason: ReasonCanaryProgressing, message: err.Error(), err: err}
 	}
-	if p.RevisionPins != AllowPins {
+	if p.RevisionPins != allowPins {
 		for i := range all {
 			all[i].Pin = "" // it has no effect
 		}

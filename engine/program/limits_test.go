@@ -164,7 +164,7 @@ func TestResourceBeyondALimitIsRefused(t *testing.T) {
 			p := compile(t, row.pkg)
 			_, err := p.Evaluate(s)
 			limit, refused := errors.AsType[*program.LimitError](err)
-			if bounded := p.Bounded(p.View(s), program.Rollout{}); bounded != (!refused || limit.Evaluated) {
+			if bounded := p.Views().Bounded(p.Views().Of(s), program.Rollout{}); bounded != (!refused || limit.Evaluated) {
 				t.Errorf("its view is bounded: %v, and it is refused: %v", bounded, err)
 			}
 			switch {

@@ -91,7 +91,7 @@ func TestWhatIsNotPartOfAViewChangesNoAnswer(t *testing.T) {
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("x: %s (-all +view):\n%s", value, diff)
 				}
-				if p.View(s).Whole() != p.Unprojected().View(s).Whole() {
+				if p.Views().Of(s).Whole() != p.Unprojected().Views().Of(s).Whole() {
 					left++
 				}
 			}

@@ -180,7 +180,7 @@ func TestOneProgramServesManyGoroutines(t *testing.T) {
 				if r, err := p.Evaluate(invalid); err != nil || len(r.Invalid) != 1 {
 					t.Errorf("invalid: %v %v", r.Invalid, err)
 				}
-				_, _ = p.Template(), p.CRSchema().Validate()
+				_, _ = p.Template(), p.Static().CRSchema().Validate()
 			}
 		})
 	}

@@ -10,7 +10,6 @@ import (
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
-	"operetta.dev/engine/source"
 )
 
 // A Test is one test of a package, as it is written.
@@ -22,23 +21,9 @@ type Test struct {
 	value    cue.Value
 }
 
-// Load returns the package of a snapshot that has its tests, as it runs without them, and the tests. It errors with
-// the faults of the package.
-func Load(withTests *source.Snapshot) (*program.Program, []Test, error) {
-	tests, err := program.Load(withTests)
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err := program.Load(withTests.WithoutTests())
-	if err != nil {
-		return nil, nil, err
-	}
-	return p, Read(tests), nil
-}
-
 // Read returns the tests of a package that was loaded with them, in the order in which they are written.
 func Read(p *program.Program) []Test {
-	tests := p.Static("tests")
+	tests := p.Static().Lookup("tests")
 	if !tests.Exists() {
 		return nil
 	}

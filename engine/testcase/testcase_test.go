@@ -172,13 +172,17 @@ func loadTests(t *testing.T, text, tests string) (*program.Program, []testcase.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	snapshot, err := source.FolderWithTests(dir)
+	snapshot, err := source.Loader{}.FolderWithTests(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, read, err := testcase.Load(snapshot)
+	with, err := program.Load(snapshot)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p, read
+	p, err := program.Load(snapshot.WithoutTests())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, testcase.Read(with)
 }

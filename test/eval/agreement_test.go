@@ -84,7 +84,7 @@ func everyPackage(t *testing.T) map[string]*program.Program {
 		t.Fatal(err)
 	}
 	for _, dir := range dirs {
-		s, err := source.Folder(dir)
+		s, err := source.Loader{}.Folder(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

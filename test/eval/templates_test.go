@@ -184,7 +184,7 @@ func (m *madeUp) session() program.Session {
 // configure gives a session a configuration like the package's own.
 func (m *madeUp) configure(s *program.Session) {
 	var config map[string]any
-	text, err := m.p.ConfigSchema().MarshalJSON()
+	text, err := m.p.Config().Schema().MarshalJSON()
 	if err != nil || utiljson.Unmarshal(text, &config) != nil {
 		return
 	}
@@ -307,7 +307,7 @@ func (m *madeUp) input(s *program.Session, path []string) {
 	}
 	found, ok := s.Inputs[path[1]]
 	if !ok && m.IntN(4) > 0 {
-		kind := m.p.KindAt([]string{"inputs", path[1]})
+		kind := m.p.Static().KindAt([]string{"inputs", path[1]})
 		for _, name := range []string{"one", "two"}[:1+m.IntN(2)*btoi(path[2] == "objects")] {
 			found.Objects = append(found.Objects, map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name, "namespace": "town", "uid": "u" + name}})
 		}

@@ -72,7 +72,7 @@ var _ cluster.Cluster = (*Cluster)(nil)
 // none.
 func (c *Caches) Cluster(owner OwnerKind, ctrlr controller.Controller, inputs *Inputs) *Cluster {
 	out := c.cluster(owner, ctrlr, inputs)
-	out.Live = out.part(c.primary, c.namespace)
+	out.Live = out.part(c.primary, c.home())
 	return out
 }
 
@@ -89,7 +89,7 @@ func (c *Cluster) part(of Cache, namespace string) *cluster.Live {
 	defer c.mu.Unlock()
 	if c.parts[of.Cache] == nil {
 		c.parts[of.Cache] = &cluster.Live{
-			Client: of.Client, Direct: c.caches.Direct, Kinds: cluster.Kinds(c.caches.connection.GetConfig()), Namespace: c.caches.namespace,
+			Client: of.Client, Direct: c.caches.Direct, Kinds: cluster.Kinds(c.caches.connection.GetConfig()), Namespaces: c.caches.namespaces,
 			Watch: c.objectWatchesIn(of, namespace).ensure, Schemas: c.caches.shared.schemas, Creations: c.caches.shared.creations, ReadFull: c.caches.readFull,
 		}
 	}
@@ -128,7 +128,7 @@ func (c *Cluster) NoteRendered(r program.Rollout) {
 func (c *Cluster) mayWatch(ctx context.Context, ref cluster.Ref) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.kinds.allows(ref.GroupKind()) && (c.caches.primaryHas(ref.Namespace) || c.namespaces.allows(ref.Namespace)) {
+	if c.kinds.allows(ref.GroupKind()) && (c.caches.serves(ref.Namespace) || c.namespaces.allows(ref.Namespace)) {
 		return true
 	}
 	c.unwatched[RequestFrom(ctx)] = true

@@ -16,7 +16,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/ownership"
-	"operetta.dev/engine/verify"
 )
 
 // Most of what a watch says is never read: fields of managers, and objects that change several times between two
@@ -59,10 +58,17 @@ func readBytes[T any](raw []byte, read func(*reader) (T, error)) (T, error) {
 	if err != nil {
 		return out, err
 	}
-	if _, err := r.ReadToken(); !errors.Is(err, io.EOF) {
-		return out, fmt.Errorf("something follows at byte %d", r.InputOffset())
+	return out, r.end()
+}
+
+// end reads the end of a stream.
+func (r *reader) end() error {
+	if _, err := r.ReadToken(); err == nil {
+		return fmt.Errorf("something follows at byte %d", r.InputOffset())
+	} else if !errors.Is(err, io.EOF) {
+		return err
 	}
-	return out, nil
+	return nil
 }
 
 // any reads the next value.
@@ -264,7 +270,7 @@ func whole(raw []byte) (*unstructured.Unstructured, error) {
 const maxPackedAtOnce = maxCachedSize / 4
 
 // packedOrWhole returns an object as the cache of owned objects keeps it if that can be said without making maps of it, or
-// else whole. The transform of the cache does the rest.
+// else whole. The transform of the cache does the rest. It is not for kinds of which objects may run to their end.
 func packedOrWhole(raw []byte) (*unstructured.Unstructured, error) {
 	if len(raw) > maxPackedAtOnce {
 		return whole(raw)
@@ -273,7 +279,7 @@ func packedOrWhole(raw []byte) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return whole(raw)
 	}
-	if _, _, marked := ownership.ParseOwner(u.GetAnnotations()[ownership.OwnerAnnotation]); !marked || verify.MayComplete(u.GroupVersionKind().GroupKind()) {
+	if _, _, marked := ownership.ParseOwner(u.GetAnnotations()[ownership.OwnerAnnotation]); !marked {
 		return whole(raw)
 	}
 	return u, nil

@@ -190,8 +190,6 @@ func TestWhatIsPackedAtOnceIsSmall(t *testing.T) {
 		"most objects":       {"nobody looks at all of it", deployed("", ""), true},
 		"what is large":      {"the transform strips it, or not", oddJSON["what is large"], false},
 		"what nobody marked": {"the transform strips it sooner", oddJSON["what nobody marked"], false},
-		"a Job":              {"it may have ended, and that is remembered", oddJSON["a Job"], false},
-		"a Pod":              {"it may have ended, and that is remembered", strings.ReplaceAll(strings.ReplaceAll(deployed("", ""), "apps/v1", "v1"), "Deployment", "Pod"), false},
 	} {
 		u, err := packedOrWhole([]byte(row.raw))
 		if err != nil || isPacked(u) != row.packed {

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"operetta.dev/engine/verify"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
@@ -78,7 +79,10 @@ func (s *streams) of(kind schema.GroupVersionKind) (toolscache.ListerWatcher, er
 	if err != nil {
 		return nil, fmt.Errorf("creating the client of %s: %w", kind.Kind, err)
 	}
-	k := &kindStream{s, client, mapping}
+	k := &kindStream{s, client, mapping, s.decode}
+	if verify.MayComplete(kind.GroupKind()) {
+		k.decode = whole // the transform looks whether it has ended. An item of a list does not say of which kind it is
+	}
 	return &toolscache.ListWatch{ListWithContextFunc: k.list, WatchFuncWithContext: k.watch}, nil
 }
 
@@ -88,6 +92,7 @@ type kindStream struct {
 
 	client  rest.Interface
 	mapping *meta.RESTMapping
+	decode  decoder
 }
 
 // open sends a request.
@@ -124,14 +129,19 @@ func (k *kindStream) list(ctx context.Context, o metav1.ListOptions) (runtime.Ob
 	return list, nil
 }
 
-// readList reads a list.
+// readList reads a list. What has no items is none, whoever answered so: with an empty list, a cache would forget all that it
+// has.
 func readList(body io.Reader, decode decoder) (*unstructured.UnstructuredList, error) {
 	out := &unstructured.UnstructuredList{Object: map[string]any{}}
-	r := newReader(body)
-	return out, r.fields(func(name string) (err error) {
-		if name != "items" || r.PeekKind() != jsontext.KindBeginArray {
+	r, has := newReader(body), false
+	err := r.fields(func(name string) (err error) {
+		if name != "items" {
 			out.Object[name], err = r.any()
 			return err
+		}
+		has, out.Items = true, nil // of two, the last one counts
+		if r.PeekKind() == jsontext.KindNull {
+			return r.SkipValue()
 		}
 		return r.items(func() error {
 			raw, err := r.ReadValue()
@@ -145,6 +155,13 @@ func readList(body io.Reader, decode decoder) (*unstructured.UnstructuredList, e
 			return err
 		})
 	})
+	if err == nil {
+		err = r.end()
+	}
+	if err == nil && (!has || out.GetKind() == "" || out.GetAPIVersion() == "") {
+		err = errors.New("it is no list")
+	}
+	return out, err
 }
 
 // watch watches the objects.
@@ -153,7 +170,8 @@ func (k *kindStream) watch(ctx context.Context, o metav1.ListOptions) (watch.Int
 	o.AllowWatchBookmarks = true
 	body, err := k.open(ctx, o)
 	if net.IsProbableEOF(err) || net.IsTimeout(err) {
-		return watch.NewEmptyWatch(), nil // as client-go does: who watches goes on where it was
+		// Who watches goes on where it was, a bit later, after this error only, and lists all objects again after most others.
+		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("the connection broke: %v", err), 0)
 	}
 	if err != nil {
 		return nil, err
@@ -212,12 +230,23 @@ func (d *eventDecoder) object(of watch.EventType, raw []byte) (runtime.Object, e
 	}
 	switch of {
 	case watch.Added, watch.Modified, watch.Deleted:
-		return d.decode(raw)
+		return withKind(d.decode(raw))
 	case watch.Bookmark:
-		return whole(raw)
+		return withKind(whole(raw))
 	case watch.Error:
 		out := &metav1.Status{}
 		return out, json.Unmarshal(raw, out)
 	}
 	return nil, fmt.Errorf("an event of type %s", strings.ToValidUTF8(string(of), "?"))
+}
+
+// withKind errors for an object of an event that does not say what it is: an informer would pass over the event.
+func withKind(u *unstructured.Unstructured, err error) (runtime.Object, error) {
+	if err != nil {
+		return nil, err
+	}
+	if u.GetKind() == "" || u.GetAPIVersion() == "" {
+		return nil, errors.New("an object without a kind")
+	}
+	return u, nil
 }

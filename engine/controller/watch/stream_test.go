@@ -29,6 +29,8 @@ import (
 var (
 	deploymentKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	namespaceKind  = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	jobKind        = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
+	podKind        = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 )
 
 // streamOf returns the stream of a kind from a server, and the requests that it was sent.
@@ -41,15 +43,22 @@ func streamOf(t *testing.T, kind schema.GroupVersionKind, namespace string, opti
 		answer(w, r)
 	}))
 	t.Cleanup(server.Close)
-	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(deploymentKind, meta.RESTScopeNamespace)
-	mapper.Add(namespaceKind, meta.RESTScopeRoot)
-	options.Mapper, options.HTTPClient = mapper, server.Client()
+	options.Mapper, options.HTTPClient = served(), server.Client()
 	out, err := newStreams(&rest.Config{Host: server.URL}, namespace, options, packedOrWhole).of(kind)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return toolscache.ToListerWatcherWithContext(out), asked
+}
+
+// served returns the kinds that the servers of tests have.
+func served() meta.RESTMapper {
+	out := meta.NewDefaultRESTMapper(nil)
+	out.Add(namespaceKind, meta.RESTScopeRoot)
+	for _, kind := range []schema.GroupVersionKind{deploymentKind, jobKind, podKind} {
+		out.Add(kind, meta.RESTScopeNamespace)
+	}
+	return out
 }
 
 func says(text string) http.HandlerFunc {
@@ -79,7 +88,7 @@ func TestAStreamAsksForWhatACacheHas(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			from, asked := streamOf(t, row.kind, row.namespace, row.options, says(`{"items":[]}`))
+			from, asked := streamOf(t, row.kind, row.namespace, row.options, says(`{"kind":"List","apiVersion":"v1","items":[]}`))
 			if _, err := from.ListWithContext(t.Context(), row.list); err != nil {
 				t.Fatal(err)
 			}
