@@ -365,7 +365,7 @@ func (r *Reconciler) keepTried(ctx context.Context, p Package, s *state) error {
 		}
 	}
 	s.tried = is
-	return r.deleteTried(ctx, slices.DeleteFunc(found, func(u *unstructured.Unstructured) bool { return u.GetName() == name }))
+	return deleteTried(ctx, r.Revisions, slices.DeleteFunc(found, func(u *unstructured.Unstructured) bool { return u.GetName() == name }))
 }
 
 // tried is the content of a canary that was kept for those who follow, and when it was looked at.
@@ -383,7 +383,7 @@ func (r *Reconciler) endTried(ctx context.Context, p Package, s *state) error {
 	}
 	found, err := r.triedOf(ctx, p)
 	if err == nil {
-		err = r.deleteTried(ctx, found)
+		err = deleteTried(ctx, r.Revisions, found)
 	}
 	if err != nil {
 		return fmt.Errorf("package %s: deleting the content of a canary that has ended: %w", p.Name, err)
@@ -401,9 +401,9 @@ func (r *Reconciler) triedOf(ctx context.Context, p Package) ([]*unstructured.Un
 	return slices.DeleteFunc(found, func(u *unstructured.Unstructured) bool { return belongs(p, u) != nil }), err
 }
 
-func (r *Reconciler) deleteTried(ctx context.Context, all []*unstructured.Unstructured) error {
+func deleteTried(ctx context.Context, from cluster.Cluster, all []*unstructured.Unstructured) error {
 	for _, u := range all {
-		if err := r.Revisions.Delete(ctx, cluster.Ref{GroupVersionKind: RevisionKind, Name: u.GetName()}, u.GetUID()); err != nil {
+		if err := from.Delete(ctx, cluster.Ref{GroupVersionKind: RevisionKind, Name: u.GetName()}, u.GetUID()); err != nil {
 			return err
 		}
 	}
