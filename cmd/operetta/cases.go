@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -13,6 +15,7 @@ import (
 
 	"operetta.dev/engine/check"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/vet"
 	"operetta.dev/engine/worker"
@@ -23,14 +26,16 @@ import (
 
 // cases tries a package with many resources in a worker process. It errors if the worker dies, or exceeds its
 // time, memory or output, and then returns what was found until then.
-func (e *examiner) cases(ctx context.Context, snapshot *source.Snapshot, bound int, scopes vet.Scopes, progress func(done, all int)) (check.Report, error) {
+func (e *examiner) cases(ctx context.Context, snapshot *source.Snapshot, bound int, scopes vet.Scopes, progress func(done, all int, unit string)) (check.Report, error) {
 	with := e.withScopes(scopes)
 	done, all := 0, 0
-	with.extra, with.progress = []string{strconv.Itoa(bound)}, func(d, a int) {
-		done, all = d, a
-		progress(d, a)
+	with.extra, with.progress = []string{strconv.Itoa(bound)}, func(d, a int, unit string) {
+		if unit == unitResources {
+			done, all = d, a
+		}
+		progress(d, a, unit)
 	}
-	with.limits.Time = max(e.limits.Time, time.Duration(bound)*timePerCase)
+	with.limits.Time = cmp.Or(e.asked, max(e.limits.Time, time.Duration(bound)*timePerCase))
 	with.timeout = max(e.timeout, 2*with.limits.Time)
 	found, err := with.examine(ctx, snapshot, examineCases)
 	if found.Check == nil {
@@ -38,10 +43,26 @@ func (e *examiner) cases(ctx context.Context, snapshot *source.Snapshot, bound i
 	}
 	if err != nil {
 		found.Check.Cases, found.Check.Untried = done, all-done
-		err = fmt.Errorf("%w (%d of %d resources were tried)", err, done, all)
+		err = fmt.Errorf("%w (%s)", err, howFar(done, all))
 	}
 	return *found.Check, err
 }
+
+// howFar says how many resources were tried.
+func howFar(done, all int) string {
+	if all == 0 {
+		return "no resource was tried yet"
+	}
+	return fmt.Sprintf("%d of %d resources were tried", done, all)
+}
+
+// The units of what the progress counts.
+const (
+	unitChecks    = "checks"
+	unitResources = "resources"
+	unitSmaller   = "faults shown with a small resource"
+	unitExplored  = "tests explored"
+)
 
 // runCases is what the worker does.
 func runCases(s streams, snapshot *source.Snapshot, scopes vet.Scopes, limits worker.Limits, args []string) error {
@@ -55,13 +76,16 @@ func runCases(s streams, snapshot *source.Snapshot, scopes vet.Scopes, limits wo
 		bound = n
 	}
 	p, err := compile(snapshot)
+	if err == nil {
+		p, err = p.Cheap()
+	}
 	if err != nil {
 		return json.NewEncoder(s.out).Encode(finding{Digest: snapshot.Digest(), Faults: faultsOf(err)})
 	}
 	answers := json.NewEncoder(s.out)
 	report, err := check.Run(context.Background(), p, check.Options{
 		Bound: bound, Scopes: scopes,
-		Progress: tellProgress(s),
+		Progress: tellProgress(s, unitResources), Shrinking: tellProgress(s, unitSmaller),
 		Found: func(f check.Counterexample) {
 			_ = answers.Encode(finding{Check: &check.Report{Counterexamples: []check.Counterexample{f}}}) // the last answer has it, too
 		},
@@ -74,8 +98,8 @@ func runCases(s streams, snapshot *source.Snapshot, scopes vet.Scopes, limits wo
 }
 
 // tellProgress returns what tells the parent of a worker its progress.
-func tellProgress(s streams) func(done, all int) {
-	return func(done, all int) { _, _ = fmt.Fprintf(s.err, "%s%d %d\n", progressLine, done, all) }
+func tellProgress(s streams, unit string) func(done, all int) {
+	return func(done, all int) { _, _ = fmt.Fprintf(s.err, "%s%d %d %s\n", progressLine, done, all, unit) }
 }
 
 // enough returns what reports whether a worker should end soon, because it has used most of its time.
@@ -89,22 +113,23 @@ func enough(limits worker.Limits) func() bool {
 // casesGCPercent trades memory for time: a worker has a limit for both.
 const casesGCPercent = 400
 
-// progressLine begins a line of standard error that says how many cases are done.
+// progressLine begins a line of standard error that says how many of all are done, and of what.
 const progressLine = "operetta: progress "
 
 // withProgress returns a writer for the standard error of a worker. It tells the progress, and passes on
 // everything else.
 func (e *examiner) withProgress(w io.Writer) io.Writer {
-	if e.progress == nil {
-		return w
+	tell := e.progress
+	if tell == nil {
+		tell = func(int, int, string) {} // they are no last words
 	}
-	return &progressReader{w: w, tell: e.progress}
+	return &progressReader{w: w, tell: tell}
 }
 
 // A progressReader reads the progress of a worker out of its standard error.
 type progressReader struct {
 	w    io.Writer
-	tell func(done, all int)
+	tell func(done, all int, unit string)
 	line []byte
 }
 
@@ -117,10 +142,12 @@ func (p *progressReader) Write(b []byte) (int, error) {
 			break
 		}
 		var done, all int
-		if numbers, ok := strings.CutPrefix(string(line), progressLine); !ok {
+		if text, ok := strings.CutPrefix(string(line), progressLine); !ok {
 			_, _ = p.w.Write(append(line, '\n')) // a limitedBuffer never fails
-		} else if n, _ := fmt.Sscanf(numbers, "%d %d", &done, &all); n == 2 {
-			p.tell(done, all)
+		} else if parts := strings.SplitN(text, " ", 3); len(parts) == 3 {
+			if n, _ := fmt.Sscanf(text, "%d %d", &done, &all); n == 2 {
+				p.tell(done, all, parts[2])
+			}
 		}
 		p.line = bytes.Clone(rest)
 	}
@@ -166,12 +193,20 @@ func indented(text string) string {
 
 // unfinished returns the fault of a check with resources that did not end.
 func unfinished(err error) fault.Fault {
-	return fault.Fault{Message: "the check with resources did not end: " + err.Error(), Hint: "--bound 0 tries none"}
+	out := fault.Fault{Message: "the check with resources did not end: " + err.Error(), Hint: "--bound 0 tries none"}
+	if _, is := errors.AsType[*exceededError](err); is {
+		out.Hint += ", and --timeout allows more time"
+	}
+	return out
 }
 
 // untried returns the warning about resources for which there was no time.
-func untried(dir string, r check.Report) fault.Fault {
-	return fault.Fault{Message: fmt.Sprintf("%s: there was time for %d of %d resources", dir, r.Cases, r.Cases+r.Untried), Hint: "--bound tries fewer of them"}
+func untried(dir string, r check.Report, s *source.Snapshot) fault.Fault {
+	out := fault.Fault{Message: fmt.Sprintf("%s: there was time for %d of %d resources", dir, r.Cases, r.Cases+r.Untried), Hint: "--timeout allows more time, and --bound tries fewer of them"}
+	if bulk, has := program.Bulkiest(s); has {
+		out.Message += "; " + bulk.String()
+	}
+	return out
 }
 
 // noneReady returns the warning about a package of which no resource became ready, so that most of it was not tried.

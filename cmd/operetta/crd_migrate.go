@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/metadata"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/migration"
@@ -111,8 +110,8 @@ func (f *migrateFlags) migrate(ctx context.Context, s streams, kind string) erro
 		}
 		return f.print(s, out)
 	}
-	shown := newProgress(s.err, name, "resources")
-	m.Progress = shown.tell
+	shown := newProgress(s.err, name)
+	m.Progress = func(done, all int) { shown.tell(done, all, unitResources) }
 	done, err := m.Run(ctx)
 	shown.end()
 	out.Objects, out.Gone = done.Objects, done.Gone
@@ -202,18 +201,15 @@ func definitionNamed(ctx context.Context, on target, kind string) (string, error
 		}
 		return found[0].CRD.Name, nil
 	}
-	found, err := cluster.KindNamed(on.config, kind)
+	found, err := on.kindNamed(kind)
 	if err != nil {
-		return "", fmt.Errorf("the cluster does not serve %s: %w", kind, err)
+		return "", err
 	}
 	live, err := cluster.Uncached(on.config)
 	if err != nil {
 		return "", err
 	}
 	mapping, err := live.Client.RESTMapper().RESTMapping(found.GroupKind(), found.Version)
-	if meta.IsNoMatchError(err) {
-		return "", fmt.Errorf("the cluster does not serve %s", kind)
-	}
 	if err != nil {
 		return "", fmt.Errorf("looking up %s: %w", kind, err)
 	}

@@ -47,7 +47,17 @@ type examiner struct {
 	scopes vet.Scopes
 	// extra are more arguments of a worker, and progress is told how much it has done of all; see cases and explore.
 	extra    []string
-	progress func(done, all int)
+	progress func(done, all int, unit string)
+	// asked is how much processor time a person has asked for, if it is not 0.
+	asked time.Duration
+}
+
+// allow sets how much processor time each worker may use. 0 leaves it as it is.
+func (e *examiner) allow(asked time.Duration) {
+	if asked > 0 {
+		e.asked, e.limits.Time = asked, asked
+		e.timeout = max(e.timeout, 2*asked)
+	}
 }
 
 // newExaminer returns an examiner whose workers have a memory limit, in bytes. 0 stands for a limit
@@ -127,7 +137,11 @@ func (e *examiner) runWorker(ctx context.Context, snapshot *source.Snapshot, mod
 	cmd.Stdout, cmd.Stderr = stdout, e.withProgress(stderr)
 	if err := sendAndWait(cmd, snapshot); err != nil || stdout.truncated {
 		found, _ := lastFinding(&stdout.buf) // what it was writing when it ended is lost
-		return found, e.workerError(ctx, timeoutCtx, err, stdout.truncated, stderr.buf.String())
+		err = e.workerError(ctx, timeoutCtx, err, stdout.truncated, stderr.buf.String())
+		if exceeded, is := errors.AsType[*exceededError](err); is {
+			exceeded.explain(snapshot)
+		}
+		return found, err
 	}
 	f, err := lastFinding(&stdout.buf)
 	if err != nil {
@@ -192,17 +206,30 @@ func (e *examiner) workerError(ctx, timeoutCtx context.Context, err error, trunc
 	case truncated:
 		return fmt.Errorf("the result has more than %d MiB", maxWorkerOutput>>20)
 	case timeoutCtx.Err() != nil:
-		return fmt.Errorf("the check did not end within %s, in which it got %s of processor time; is the machine overloaded?", e.timeout, usedTime(exit))
+		return &exceededError{limit: fmt.Sprintf("the check did not end within %s, in which it got %s of processor time", e.timeout, usedTime(exit)), why: "is the machine overloaded?"}
 	case ended && exit.ExitCode() == worker.ExitTime:
-		return fmt.Errorf("the check took more than %s of processor time; does the package loop without end?", e.limits.Time)
+		return &exceededError{limit: fmt.Sprintf("the check took more than %s of processor time", e.limits.Time), why: "does the package loop without end?"}
 	case ended && exit.ExitCode() == worker.ExitMemory:
-		return fmt.Errorf("the check needs more than %d MiB; does the package loop without end?", e.limits.Memory>>20)
+		return &exceededError{limit: fmt.Sprintf("the check needs more than %d MiB", e.limits.Memory>>20), why: "does the package loop without end?"}
 	case ended && exit.ExitCode() == worker.ExitStack:
 		return errors.New("CUE crashed: endless recursion; does a definition contain itself?")
 	case ended:
 		return fmt.Errorf("CUE crashed, with a limit of %d MiB: %s", e.limits.Memory>>20, crashMessage(stderr, exit))
 	}
 	return err
+}
+
+// An exceededError says that a worker has used up a limit.
+type exceededError struct{ limit, why string }
+
+// Error says which limit that is, and what may be the cause.
+func (e *exceededError) Error() string { return e.limit + "; " + e.why }
+
+// explain names what the package has so much of that the worker may have needed more than the limit without a loop.
+func (e *exceededError) explain(s *source.Snapshot) {
+	if bulk, has := program.Bulkiest(s); has {
+		e.why = bulk.String()
+	}
 }
 
 // usedTime returns how much processor time a process that ended has used.

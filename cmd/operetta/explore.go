@@ -26,7 +26,7 @@ type exploreRequest struct {
 }
 
 // explore explores tests of a package in a worker process.
-func (e *examiner) explore(ctx context.Context, snapshot *source.Snapshot, request exploreRequest, tests int, progress func(done, all int)) ([]testcase.Exploration, error) {
+func (e *examiner) explore(ctx context.Context, snapshot *source.Snapshot, request exploreRequest, tests int, progress func(done, all int, unit string)) ([]testcase.Exploration, error) {
 	text, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func runExplore(s streams, snapshot *source.Snapshot, limits worker.Limits, args
 	}
 	tests := slices.DeleteFunc(testcase.Read(withTests), func(t testcase.Test) bool { return !pattern.MatchString(t.Name) })
 	f.Explored, err = testcase.Explore(context.Background(), p, tests, testcase.ExploreOptions{
-		Bound: request.Bound, Schedule: request.Schedule, Progress: tellProgress(s), Enough: enough(limits),
+		Bound: request.Bound, Schedule: request.Schedule, Progress: tellProgress(s, unitExplored), Enough: enough(limits),
 	})
 	if err != nil {
 		return err

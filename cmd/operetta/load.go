@@ -71,7 +71,7 @@ func readPackage(dir string) (*source.Snapshot, error) {
 
 // examine examines the package in a folder, with the scopes of kinds whose definitions were given;
 // see examiner.examine.
-func examine(ctx context.Context, dir, mode string, scopes vet.Scopes) (finding, error) {
+func examine(ctx context.Context, dir, mode string, scopes vet.Scopes, progress func(done, all int, unit string)) (finding, error) {
 	snapshot, err := readPackage(dir)
 	if err != nil {
 		return finding{}, err
@@ -80,7 +80,9 @@ func examine(ctx context.Context, dir, mode string, scopes vet.Scopes) (finding,
 	if err != nil {
 		return finding{}, err
 	}
-	return e.withScopes(scopes).examine(ctx, snapshot, mode)
+	e = e.withScopes(scopes)
+	e.progress = progress
+	return e.examine(ctx, snapshot, mode)
 }
 
 // examineFolders examines the packages that folders or patterns name, by default the one in the
@@ -92,7 +94,7 @@ func examineFolders(ctx context.Context, args []string, mode string) ([]finding,
 	}
 	found := make([]finding, len(dirs))
 	for i, dir := range dirs {
-		if found[i], err = examine(ctx, dir, mode, nil); err != nil {
+		if found[i], err = examine(ctx, dir, mode, nil, nil); err != nil {
 			return nil, err
 		}
 		if err := found[i].Faults.OrNil(); err != nil {

@@ -145,9 +145,9 @@ func (f *planFlags) run(ctx context.Context, s streams, args []string) error {
 // makePlan makes a plan, and shows on a terminal how far it is.
 func makePlan(ctx context.Context, s streams, o plan.Options) (plan.Plan, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(casesGCPercent)) // the worlds of resources are garbage at once
-	shown := newProgress(s.err, "plan", "resources")
+	shown := newProgress(s.err, "plan")
 	defer shown.end()
-	o.Progress = shown.tell
+	o.Progress = func(done, all int) { shown.tell(done, all, unitResources) }
 	p, err := plan.Make(ctx, o)
 	if ctx.Err() != nil {
 		return p, errors.New("interrupted; nothing was written to the cluster")

@@ -11,29 +11,27 @@ import (
 
 // A progress shows on a terminal how far a check is that takes long. Elsewhere it shows nothing.
 type progress struct {
-	w    io.Writer
-	name string
-	// unit is what is counted, such as "resources".
-	unit  string
+	w     io.Writer
+	name  string
 	began time.Time
 	shown bool
 }
 
-func newProgress(w io.Writer, name, unit string) *progress {
+func newProgress(w io.Writer, name string) *progress {
 	w = unwrapWriter(w) // it writes only what it makes itself, and the name of a folder
 	if f, ok := w.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
 		w = nil
 	}
-	return &progress{w: w, name: escapeControls(name), unit: unit, began: time.Now()}
+	return &progress{w: w, name: escapeControls(name), began: time.Now()}
 }
 
-// tell shows how many cases are done, once that has taken a while.
-func (p *progress) tell(done, all int) {
+// tell shows how many of all are done, and of what, once that has taken a while.
+func (p *progress) tell(done, all int, unit string) {
 	if p.w == nil || time.Since(p.began) < progressAfter {
 		return
 	}
 	p.shown = true
-	_, _ = fmt.Fprintf(p.w, "\r%s: %d of %d %s", p.name, done, all, p.unit)
+	_, _ = fmt.Fprintf(p.w, "\r%s: %d of %d %s\x1b[K", p.name, done, all, unit)
 }
 
 // end clears the line.

@@ -194,7 +194,7 @@ func (f *rbacFlags) rights(ctx context.Context, s streams, args []string) (right
 	if err != nil {
 		return rights{}, err
 	}
-	if r.found, err = examineRightsOf(ctx, dirs, scopes); err != nil {
+	if r.found, err = examineRightsOf(ctx, s, dirs, scopes); err != nil {
 		return rights{}, err
 	}
 	for _, found := range r.found {
@@ -237,8 +237,8 @@ func (r rights) warn(w io.Writer) {
 
 // examineRightsOf examines packages, each with the definitions of the others, because they decide which
 // kinds are cluster-scoped.
-func examineRightsOf(ctx context.Context, dirs []string, scopes vet.Scopes) ([]finding, error) {
-	found, err := examineTogether(ctx, dirs, examineRights, scopes)
+func examineRightsOf(ctx context.Context, s streams, dirs []string, scopes vet.Scopes) ([]finding, error) {
+	found, err := (&examination{streams: s, mode: examineRights}).together(ctx, dirs, scopes)
 	if err != nil {
 		return nil, err
 	}

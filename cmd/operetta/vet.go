@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -92,6 +94,7 @@ func newVet(s streams) *cobra.Command {
 	cmd.Flags().BoolVar(&v.edges, "edges", false, "print the dependencies, each with its condition")
 	cmd.Flags().BoolVar(&v.report, "report", false, "print what is not evaluated by a compiled template, or by one for each value, and how to write it")
 	cmd.Flags().IntVar(&v.bound, "bound", check.DefaultBound, "number of resources that each package is tried with at most; 0 is none")
+	cmd.Flags().DurationVar(&v.timeout, "timeout", 0, "how much processor time the check of each package may take, such as 5m (default 30s, and for the check with resources at least 2s for each of the --bound)")
 	cmd.Flags().BoolVar(&v.coverage, "coverage", false, "print how much of each schema the resources cover")
 	outputFlag(cmd, &v.output, formatText, formatJSON)
 	cmd.Flags().StringArrayVarP(&v.files, "filename", "f", nil, "file with CRDs of kinds that the packages render or read; - is standard input")
@@ -110,6 +113,8 @@ type vetOptions struct {
 	// crds are folders of CustomResourceDefinitions.
 	crds   []string
 	output string
+	// timeout is how much processor time the check of a package may take, or 0.
+	timeout time.Duration
 }
 
 // mode is how packages are examined.
@@ -179,6 +184,14 @@ func (v vetOptions) run(ctx context.Context, s streams, args []string) error {
 	if v.bound < 0 {
 		return usageError{fmt.Errorf("--bound %d is not a number of resources", v.bound)}
 	}
+	if v.timeout < 0 {
+		return usageError{fmt.Errorf("--timeout %s is no time", v.timeout)}
+	}
+	e, err := commandExaminer()
+	if err != nil {
+		return err
+	}
+	e.allow(v.timeout)
 	dirs, err := expand(args, "./...")
 	if err != nil {
 		return err
@@ -188,7 +201,7 @@ func (v vetOptions) run(ctx context.Context, s streams, args []string) error {
 		return err
 	}
 	loader.Kinds = types
-	findings, err := examineTogether(ctx, dirs, v.mode(), scopes)
+	findings, err := (&examination{s, v.mode(), "--timeout allows more time"}).together(ctx, dirs, scopes)
 	if err != nil {
 		return err
 	}
@@ -237,7 +250,7 @@ func (v vetOptions) tryCases(ctx context.Context, s streams, dirs []string, find
 		if err != nil {
 			return err
 		}
-		bar := newProgress(s.err, dir, "resources")
+		bar := newProgress(s.err, dir)
 		report, err := e.cases(ctx, snapshot, v.bound, scopes, bar.tell)
 		bar.end()
 		switch {
@@ -246,7 +259,7 @@ func (v vetOptions) tryCases(ctx context.Context, s streams, dirs []string, find
 		case err != nil:
 			findings[i].Faults = append(findings[i].Faults, unfinished(err))
 		case report.Untried > 0:
-			findings[i].Warnings = append(findings[i].Warnings, untried(dir, report))
+			findings[i].Warnings = append(findings[i].Warnings, untried(dir, report, snapshot))
 		case report.Rejected != nil && len(report.Counterexamples) == 0:
 			findings[i].Warnings = append(findings[i].Warnings, noneReady(report))
 		}
@@ -277,6 +290,11 @@ func (v vetOptions) print(s streams, dirs []string, findings []finding) error {
 		if !v.quiet || v.strict {
 			printWarnings(s.err, slices.Concat(found.Warnings, found.Unknown))
 		}
+		if found.Check != nil && !v.quiet {
+			for _, part := range found.Check.Parts {
+				printLinef(s.out, "%s: %s", dirs[i], part)
+			}
+		}
 		if found.Check != nil && len(found.Faults) == 0 && (v.coverage || len(found.cases()) > 0 && !v.quiet) {
 			printLinef(s.out, "%s: %s", dirs[i], found.Check)
 		}
@@ -301,12 +319,20 @@ func vetted(dirs []string, findings []finding) map[string][]vettedPackage {
 	return map[string][]vettedPackage{"packages": out}
 }
 
-// examineTogether examines packages. One that renders a kind which another of them defines is
+// An examination is how folders are examined.
+type examination struct {
+	streams streams
+	mode    string
+	// exceeded is the hint for a package that has exceeded a limit, or "".
+	exceeded string
+}
+
+// together examines packages. One that renders a kind which another of them defines is
 // examined again, because its author has no other definition to give.
-func examineTogether(ctx context.Context, dirs []string, mode string, scopes vet.Scopes) ([]finding, error) {
+func (e *examination) together(ctx context.Context, dirs []string, scopes vet.Scopes) ([]finding, error) {
 	findings, defined := make([]finding, len(dirs)), maps.Clone(scopes)
 	for i, dir := range dirs {
-		findings[i] = examineFolder(ctx, dir, mode, scopes)
+		findings[i] = e.folder(ctx, dir, scopes)
 		if def := findings[i].CRD; def != nil {
 			defined[schema.GroupKind{Group: def.Spec.Group, Kind: def.Spec.Names.Kind}] = cluster.Scope(def.Spec.Scope)
 		}
@@ -314,16 +340,22 @@ func examineTogether(ctx context.Context, dirs []string, mode string, scopes vet
 	for i, dir := range dirs {
 		isNew := func(k schema.GroupKind) bool { return defined[k] != scopes[k] }
 		if len(findings[i].Unknown) > 0 && slices.ContainsFunc(findings[i].Kinds, isNew) {
-			findings[i] = examineFolder(ctx, dir, mode, defined)
+			findings[i] = e.folder(ctx, dir, defined)
 		}
 	}
 	return findings, ctx.Err()
 }
 
-// examineFolder examines the package in a folder. If the worker has died, its error is the only fault.
-func examineFolder(ctx context.Context, dir, mode string, scopes vet.Scopes) finding {
-	found, err := examine(ctx, dir, mode, scopes)
-	found.Faults = append(found.Faults, faultsOf(err)...)
+// folder examines the package in a folder. If the worker has died, its error is the only fault.
+func (e *examination) folder(ctx context.Context, dir string, scopes vet.Scopes) finding {
+	bar := newProgress(e.streams.err, dir)
+	defer bar.end()
+	found, err := examine(ctx, dir, e.mode, scopes, bar.tell)
+	faults := faultsOf(err)
+	if _, is := errors.AsType[*exceededError](err); is {
+		faults = fault.Faults{{Message: err.Error(), Hint: e.exceeded}}
+	}
+	found.Faults = append(found.Faults, faults...)
 	return found
 }
 

@@ -114,7 +114,7 @@ func newWorker(s streams) *cobra.Command {
 			case examineExplore:
 				return runExplore(s, snapshot, l, args[4:])
 			}
-			return json.NewEncoder(s.out).Encode(examineInProcess(args[0], snapshot, decodeScopes(args[3])))
+			return json.NewEncoder(s.out).Encode(examineInProcess(args[0], snapshot, decodeScopes(args[3]), tellProgress(s, unitChecks)))
 		},
 	}
 	cmd.AddCommand(&cobra.Command{
@@ -161,13 +161,17 @@ func decodeScopes(text string) vet.Scopes {
 	return out
 }
 
-// examineInProcess examines a package in this process.
-func examineInProcess(mode string, snapshot *source.Snapshot, scopes vet.Scopes) finding {
+// staticChecks is how many parts the check of a package in examineInProcess has.
+const staticChecks = 4
+
+// examineInProcess examines a package in this process, and tells how many of staticChecks are done.
+func examineInProcess(mode string, snapshot *source.Snapshot, scopes vet.Scopes, tell func(done, all int)) finding {
 	if mode == examineTest {
 		return runTests(snapshot)
 	}
-	f := examineLight(mode, snapshot, scopes)
+	f := examineLight(mode, snapshot, scopes, tell)
 	if mode != examineCheck && mode != examineCRD && mode != examineSample {
+		tell(staticChecks-1, staticChecks)
 		f.Faults = append(f.Faults, vet.Types(snapshot, f.Faults)...).Sorted()
 	}
 	f.Digest, f.Faults, f.Warnings = snapshot.Digest(), truncateFaults(f.Faults), truncateFaults(f.Warnings)
@@ -175,15 +179,21 @@ func examineInProcess(mode string, snapshot *source.Snapshot, scopes vet.Scopes)
 }
 
 // examineLight examines a package with the light types of Kubernetes that it also runs with.
-func examineLight(mode string, snapshot *source.Snapshot, scopes vet.Scopes) finding {
+func examineLight(mode string, snapshot *source.Snapshot, scopes vet.Scopes, tell func(done, all int)) finding {
+	tell(0, staticChecks)
 	p, err := compile(snapshot)
+	if err == nil {
+		p, err = p.Cheap()
+	}
 	if err != nil {
 		return finding{Faults: faultsOf(err)}
 	}
 	f := finding{Admission: p.Admission()}
 	if mode != examineCRD && mode != examineSample {
+		tell(1, staticChecks)
 		f.Faults, f.Warnings, f.Unknown = vet.All(p, scopes)
 		f.Edges, f.Kinds = vet.Dependencies(p), vet.Kinds(p)
+		tell(2, staticChecks)
 		wrong, lost := check.RoundTrips(p)
 		f.Faults, f.Warnings = append(f.Faults, wrong...).Sorted(), append(f.Warnings, lost...).Sorted()
 	}

@@ -80,6 +80,9 @@ type splitter struct {
 	compared map[string][]any
 	// samples are those of texts in inputs, by the path of the field.
 	samples map[string]*sample
+	// bound is how many cases there may be, and parts are what there is too much of for that.
+	bound int
+	parts []Part
 }
 
 // structure returns the node of a struct. It has one choice only, so that its fields are branches of their own.
@@ -144,7 +147,7 @@ func isStruct(schema *apiextensionsv1.JSONSchemaProps) bool {
 func (s *splitter) choices(schema *apiextensionsv1.JSONSchemaProps, path string, depth int) []choice {
 	switch {
 	case len(schema.Enum) > 0:
-		return enumeration(schema)
+		return s.enumeration(schema, path)
 	case schema.XIntOrString:
 		return []choice{constant(int64(1))}
 	case schema.Type == "boolean":
@@ -191,16 +194,6 @@ func withoutDefault(schema *apiextensionsv1.JSONSchemaProps, choices []choice) [
 	value, _ := decoded(*schema.Default)
 	label := constant(value).label
 	return slices.DeleteFunc(choices, func(c choice) bool { return c.label == label })
-}
-
-func enumeration(schema *apiextensionsv1.JSONSchemaProps) []choice {
-	var out []choice
-	for _, raw := range schema.Enum {
-		if value, ok := decoded(raw); ok && value != nil {
-			out = append(out, constant(value))
-		}
-	}
-	return withoutDefault(schema, out)
 }
 
 // list returns lists with no, one and two elements.

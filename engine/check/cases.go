@@ -10,9 +10,12 @@ import (
 // A selection is the choice for each branch, by number. Choice 0 is the simplest one.
 type selection []int
 
-// maxPaired is how many branches are tried in pairs; the choices of any others take turns. The number of pairs
+// maxPaired is how many branches are tried in pairs at most; the choices of any others take turns. The number of pairs
 // grows with the square, and 120 branches have some 60,000.
 const maxPaired = 120
+
+// maxPairs is how many pairs there are at most: branches with many choices have as many with a few others.
+const maxPairs = 200_000
 
 // cases returns the selections to try, the simplest first: all combinations if there are no more than the bound,
 // and otherwise so many that each choice, and each pair of choices of two branches, is in one of them, up to the
@@ -140,6 +143,8 @@ func pairOf(i, choice, j, other int) pair {
 type cover struct {
 	branches []*branch
 	places   [][]needs
+	// inPairs is how many branches are tried in pairs.
+	inPairs int
 	// depths is the order in which choices are made: those around a branch come before it.
 	depths []int
 	// order are all choices and then all pairs that a resource can have, with what they need.
@@ -169,9 +174,9 @@ func newCover(branches []*branch, places [][]needs) *cover {
 	}
 	slices.SortStableFunc(c.depths, func(a, b int) int { return cmp.Compare(deep[a], deep[b]) })
 	c.choices = len(c.order)
-	paired := min(len(branches), maxPaired)
-	for i, a := range branches[:paired] {
-		for j := i + 1; j < paired; j++ {
+	c.inPairs = pairable(branches)
+	for i, a := range branches[:c.inPairs] {
+		for j := i + 1; j < c.inPairs; j++ {
 			for x := range a.choices {
 				for y := range branches[j].choices {
 					c.seed(pair{i, x, j, y})
@@ -181,6 +186,18 @@ func newCover(branches []*branch, places [][]needs) *cover {
 	}
 	c.pairs = len(c.order) - c.choices
 	return c
+}
+
+// pairable returns how many branches, from the first on, are tried in pairs.
+func pairable(branches []*branch) int {
+	choices, pairs := 0, 0
+	for i, b := range branches[:min(len(branches), maxPaired)] {
+		if pairs += choices * len(b.choices); pairs > maxPairs {
+			return i
+		}
+		choices += len(b.choices)
+	}
+	return min(len(branches), maxPaired)
 }
 
 // seed adds a pair, if a resource can have it.
@@ -243,8 +260,11 @@ func (c *cover) tick(s selection) {
 	used := c.used(s)
 	for at, i := range used {
 		for _, j := range used[at:] {
+			if j != i && j >= c.inPairs {
+				break // they are in order
+			}
 			p := pair{i, s[i], j, s[j]}
-			if c.ticked[p] || j != i && j >= maxPaired {
+			if c.ticked[p] {
 				continue
 			}
 			c.ticked[p] = true
@@ -275,7 +295,7 @@ func (c *cover) next(number int) selection {
 		if _, ok := decided[i]; ok || !c.uses(i, func(j int) (int, bool) { choice, ok := decided[j]; return choice, ok }) {
 			continue
 		}
-		if i >= maxPaired {
+		if i >= c.inPairs {
 			out[i] = number % len(c.branches[i].choices)
 		} else {
 			out[i] = c.branches[i].usual
@@ -294,14 +314,14 @@ func (c *cover) next(number int) selection {
 // gain returns how many open choices and pairs a choice makes with the branches that are decided.
 func (c *cover) gain(decided needs, i, choice int) int {
 	n := 0
-	if i >= maxPaired {
+	if i >= c.inPairs {
 		if !c.ticked[pair{i, choice, i, choice}] {
 			n++
 		}
 		return n
 	}
 	for j, other := range decided {
-		if j < maxPaired && !c.ticked[pairOf(i, choice, j, other)] {
+		if j < c.inPairs && !c.ticked[pairOf(i, choice, j, other)] {
 			n++
 		}
 	}

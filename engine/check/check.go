@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -32,6 +33,8 @@ type Options struct {
 	Scopes vet.Scopes
 	// Progress is told how many of all cases are done, if it is not nil.
 	Progress func(done, all int)
+	// Shrinking is told how many of all findings are made small, if it is not nil.
+	Shrinking func(done, all int)
 	// Found is told each finding as it is found, before its resource is made small, if it is not nil: a later
 	// case may end the process.
 	Found func(Counterexample)
@@ -55,6 +58,8 @@ type Report struct {
 	// Pairs are all pairs of choices of two branches, and Paired those that were in a case.
 	Pairs  int `json:"pairs"`
 	Paired int `json:"paired"`
+	// Parts are what there is too much of for all of it to be tried.
+	Parts []Part `json:"parts,omitempty"`
 	// Ready are the cases that became ready.
 	Ready int `json:"ready"`
 	// Undecided are the cases that did not, or that were rejected, for a reason that may be that something is
@@ -104,6 +109,9 @@ func Run(ctx context.Context, p *program.Program, o Options) (Report, error) {
 		return Report{Unmade: unmade}, nil
 	}
 	cover := newCover(c.branches, c.placesOf())
+	if cover.inPairs < len(c.branches) {
+		c.report.Parts = append(c.report.Parts, Part{Path: "pairs", Unit: "branches", Tried: cover.inPairs, Of: len(c.branches)})
+	}
 	selections := cases(cover, o.Bound)
 	for i, s := range selections {
 		if i > 0 && o.enough() {
@@ -181,7 +189,7 @@ func newChecker(p *program.Program, o Options) (c *checker, unmade string) {
 	if err != nil {
 		return nil, err.Error()
 	}
-	s := &splitter{compared: comparedOf(p), samples: map[string]*sample{}}
+	s := &splitter{compared: comparedOf(p), samples: map[string]*sample{}, bound: cmp.Or(o.Bound, DefaultBound)}
 	spec := version.Schema.OpenAPIV3Schema.Properties["spec"]
 	n := s.node(&spec, "spec", false, 0)
 	if n == nil {
@@ -190,7 +198,7 @@ func newChecker(p *program.Program, o Options) (c *checker, unmade string) {
 	c = &checker{program: p, evaluator: dryrun.NewRemembering(p), server: server, options: o, known: map[string]bool{}, held: map[string]bool{}, changes: map[[2]int]bool{}, causes: map[string]*sample{}, defaulted: p.Syntax().Examples().Defaulted()}
 	inputs := s.inputs(p, c.kinds)
 	c.maker = newMaker(p, n, s.branches)
-	c.maker.inputs, c.textSamples = inputs, s.samples
+	c.maker.inputs, c.textSamples, c.report.Parts = inputs, s.samples, s.parts
 	if _, err := c.server.Admit(c.make(make(selection, len(s.branches))).resource, nil); err != nil {
 		return nil, "the simplest resource that could be made up does not satisfy the schema: " + err.Error()
 	}
@@ -271,12 +279,15 @@ func (c *checker) tell(f found) {
 
 // example returns a finding with the resource of a selection, as it is.
 func (c *checker) example(s selection, p problem) Counterexample {
-	return Counterexample{Fault: p.fault, Resource: c.make(s).resource, Live: p.live}
+	return Counterexample{Fault: c.program.Shown(p.fault)[0], Resource: c.make(s).resource, Live: p.live}
 }
 
 // finish makes what was found small, and returns the report.
 func (c *checker) finish(ctx context.Context) (Report, error) {
-	for _, f := range c.found {
+	for i, f := range c.found {
+		if c.options.Shrinking != nil {
+			c.options.Shrinking(i, len(c.found))
+		}
 		if f.predicate != "" && c.held[f.predicate] {
 			continue // with other values it is true
 		}
@@ -302,7 +313,21 @@ func (c *checker) finish(ctx context.Context) (Report, error) {
 // shrink returns the finding with the smallest resource that still shows it: as many branches as possible have
 // their simplest choice, and the others the simplest that shows it. It ends early when the time is up.
 func (c *checker) shrink(ctx context.Context, f found) (Counterexample, error) {
-	s, p := slices.Clone(f.selection), f.problem
+	s, p := f.selection, f.problem
+	s, err := simplified(s, func(simpler selection) (bool, error) {
+		if c.options.enough() {
+			return false, nil
+		}
+		out, err := c.try(ctx, simpler, true)
+		at := out.index(p.key())
+		if err == nil && at >= 0 {
+			p = out.problems[at]
+		}
+		return at >= 0, err
+	})
+	if err != nil {
+		return Counterexample{}, err
+	}
 	for i := range s {
 		for choice := range s[i] {
 			if c.options.enough() {
@@ -320,7 +345,7 @@ func (c *checker) shrink(ctx context.Context, f found) (Counterexample, error) {
 			}
 		}
 	}
-	return Counterexample{Fault: p.fault, Resource: c.showing(ctx, c.make(s).resource, p), Live: p.live}, nil
+	return Counterexample{Fault: c.program.Shown(p.fault)[0], Resource: c.showing(ctx, c.make(s).resource, p), Live: p.live}, nil
 }
 
 // showing returns the resource as a person writes it, or with the defaults of the API server if render shows the

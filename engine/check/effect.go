@@ -21,7 +21,9 @@ func (c *checker) ineffective(ctx context.Context, selections []selection) error
 		if s == nil || !d.Replaced || looked[path] || c.options.enough() {
 			continue
 		}
-		looked[path] = true
+		if looked[path] = true; len(looked) > maxEffects {
+			continue
+		}
 		at, err := c.isIneffective(ctx, s, selections)
 		if err != nil {
 			return err
@@ -38,8 +40,14 @@ func (c *checker) ineffective(ctx context.Context, selections []selection) error
 			live: at.inputsGiven(), early: true, isSmall: true,
 		}, at.selection})
 	}
+	if len(looked) > maxEffects {
+		c.report.Parts = append(c.report.Parts, Part{Path: "inputs", Unit: "fields with a default", Tried: maxEffects, Of: len(looked)})
+	}
 	return nil
 }
+
+// maxEffects is for how many fields of inputs it is found out whether they change anything.
+const maxEffects = 60
 
 // isIneffective returns the trial of a small case in which no value of a field changes anything, or nil if there is a case
 // in which one does, or no case at all.
@@ -109,8 +117,13 @@ func (t *trial) saysWith(ctx context.Context) (program.Rollout, error) {
 
 // smallestWith returns the simplest choices with which a case has a value.
 func (c *checker) smallestWith(s *sample, from selection) selection {
-	out := slices.Clone(from)
+	out, _ := simplified(from, func(simpler selection) (bool, error) {
+		return slices.Contains(c.make(simpler).samples, s), nil // it never errors
+	})
 	for i := range out {
+		if out[i] == 0 {
+			continue
+		}
 		was := out[i]
 		if out[i] = 0; !slices.Contains(c.make(out).samples, s) {
 			out[i] = was

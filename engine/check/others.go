@@ -44,7 +44,11 @@ func (c *checker) withOthers(ctx context.Context, s selection, out outcome) (out
 // without tries a case with other values of inputs until it does not have a problem. It reports whether it has it with all
 // of them. Without time to find out it has not.
 func (c *checker) without(ctx context.Context, s selection, p problem, was outcome) (out outcome, shows bool, err error) {
-	for _, one := range was.samples {
+	samples, err := c.mattering(ctx, s, p, was.samples)
+	if err != nil || len(was.samples) > manySamples && c.isSpent() {
+		return was, false, err
+	}
+	for _, one := range samples {
 		before := one.at
 		out, has, err := c.tryWith(ctx, s, one, one.absent(), p)
 		if err != nil || c.isSpent() {
@@ -69,6 +73,43 @@ func (c *checker) without(ctx context.Context, s selection, p problem, was outco
 		}
 	}
 	return was, true, nil
+}
+
+// mattering returns the values without which a case may not have a problem. Of few values it returns all; of many, parts
+// are left out together.
+func (c *checker) mattering(ctx context.Context, s selection, p problem, samples []*sample) ([]*sample, error) {
+	if len(samples) <= manySamples || c.isSpent() {
+		return samples, nil
+	}
+	return c.matteringOf(ctx, s, p, samples)
+}
+
+// manySamples is beyond how many values they are left out together first.
+const manySamples = 30
+
+func (c *checker) matteringOf(ctx context.Context, s selection, p problem, samples []*sample) ([]*sample, error) {
+	if len(samples) == 1 {
+		return samples, nil // it is looked at by itself
+	}
+	before := make([]int, len(samples))
+	for i, one := range samples {
+		before[i], one.at = one.at, one.absent()
+	}
+	c.sampled++
+	out, err := c.try(ctx, s, true)
+	for i, one := range samples {
+		one.at = before[i]
+	}
+	if err != nil || c.isSpent() || out.has(p) {
+		return nil, err
+	}
+	half := len(samples) / 2
+	first, err := c.matteringOf(ctx, s, p, samples[:half])
+	if err != nil {
+		return nil, err
+	}
+	second, err := c.matteringOf(ctx, s, p, samples[half:])
+	return append(slices.Clip(first), second...), err
 }
 
 // tryWith tries a case with another candidate of a value, and reports whether it has a problem.

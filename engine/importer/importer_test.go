@@ -94,15 +94,11 @@ func load(t *testing.T, files []scaffold.File, name string) (*program.Program, [
 	if err != nil {
 		t.Fatal(err)
 	}
-	with, err := program.Load(snapshot)
+	p, tests, err := testcase.Load(snapshot)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := program.Load(snapshot.WithoutTests())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p, testcase.Read(with)
+	return p, tests
 }
 
 // TestImportRefusesWhatItCannotKeep has objects that no package can render as they are, with what is said.

@@ -47,20 +47,30 @@ func Owns(set *fieldpath.Set, at any, path []named.Part) (owns, parts bool) {
 
 // ShareOf returns the share of a set of fields in the field at a path of an object.
 func ShareOf(set *fieldpath.Set, at any, path []named.Part) Share {
-	for i, part := range path {
-		element, next, ok := ElementOf(set, at, part)
+	return shareOf(set, len(path), func(i int, in *fieldpath.Set) (fieldpath.PathElement, bool) {
+		element, next, ok := ElementOf(in, at, path[i])
+		at = next
+		return element, ok
+	})
+}
+
+// shareOf returns the share of a set of fields in the field at the end of some steps. step returns the element of a set that a
+// step leads to.
+func shareOf(set *fieldpath.Set, steps int, step func(i int, in *fieldpath.Set) (fieldpath.PathElement, bool)) Share {
+	for i := range steps {
+		element, ok := step(i, set)
 		if !ok {
 			return NoShare
 		}
 		below, deeper := set.Children.Get(element)
 		has := set.Members.Has(element)
-		switch last := i == len(path)-1; {
+		switch last := i == steps-1; {
 		case last && has:
 			return SharesField
 		case last && deeper:
 			return SharesPart
 		case deeper:
-			set, at = below, next
+			set = below
 		case has && !last:
 			return SharesWhole
 		default:

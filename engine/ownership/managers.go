@@ -42,7 +42,8 @@ func ManagersOf(live *unstructured.Unstructured) Managers {
 func (m Managers) Of(path fieldpath.Path) []string {
 	var out []string
 	for _, s := range m.all {
-		if ownsBelow(s.fields, path) && !slices.Contains(out, s.name) {
+		step := func(i int, in *fieldpath.Set) (fieldpath.PathElement, bool) { return elementLike(in, path[i]) }
+		if shareOf(s.fields, len(path), step) != NoShare && !slices.Contains(out, s.name) {
 			out = append(out, s.name)
 		}
 	}
@@ -50,47 +51,24 @@ func (m Managers) Of(path fieldpath.Path) []string {
 	return out
 }
 
-// ownsBelow reports whether a set has a field, something below it, or what contains it.
-func ownsBelow(set *fieldpath.Set, path fieldpath.Path) bool {
-	for i, at := range path {
-		deeper, found := childOf(set, at)
-		if !found {
-			return hasMember(set, at) || i > 0 && at.FieldName == nil && ownsList(set)
-		}
-		set = deeper
+// elementLike returns the element of a set that is meant by another one. An item of a list is meant by some of its keys.
+// If the set has items by their values, as it has those of a list that is a set, any of them stands for one.
+func elementLike(set *fieldpath.Set, at fieldpath.PathElement) (fieldpath.PathElement, bool) {
+	if _, deeper := set.Children.Get(at); deeper || set.Members.Has(at) {
+		return at, true
 	}
-	return len(path) > 0
-}
-
-// ownsList reports whether a set has items of a list by their values, as it has those of a set.
-func ownsList(set *fieldpath.Set) bool {
-	found := false
-	set.Members.Iterate(func(e fieldpath.PathElement) { found = found || e.Value != nil })
-	return found
-}
-
-// childOf returns what a set has below an element.
-func childOf(set *fieldpath.Set, at fieldpath.PathElement) (*fieldpath.Set, bool) {
-	if child, found := set.Children.Get(at); found || at.Key == nil {
-		return child, found
+	if at.FieldName != nil {
+		return at, false
 	}
-	var out *fieldpath.Set
-	set.Children.Iterate(func(e fieldpath.PathElement) {
-		if out == nil && hasKeys(e, *at.Key) {
-			out, _ = set.Children.Get(e)
-		}
-	})
-	return out, out != nil
-}
-
-// hasMember reports whether a set has an element itself.
-func hasMember(set *fieldpath.Set, at fieldpath.PathElement) bool {
-	if set.Members.Has(at) || at.Key == nil {
-		return set.Members.Has(at)
+	all := slices.Concat(slices.Collect(set.Children.All()), slices.Collect(set.Members.All()))
+	i := slices.IndexFunc(all, func(e fieldpath.PathElement) bool { return at.Key != nil && hasKeys(e, *at.Key) })
+	if i < 0 {
+		i = slices.IndexFunc(all, func(e fieldpath.PathElement) bool { return e.Value != nil })
 	}
-	found := false
-	set.Members.Iterate(func(e fieldpath.PathElement) { found = found || hasKeys(e, *at.Key) })
-	return found
+	if i < 0 {
+		return at, false
+	}
+	return all[i], true
 }
 
 // hasKeys reports whether an element of a list has all of some keys.

@@ -15,6 +15,7 @@ import (
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
 
@@ -281,17 +282,9 @@ func (r *remembering) Evaluate(s program.Session) (program.Rollout, error) {
 	return out, err
 }
 
-// locates is what says where a value of a rollout comes from.
-type locates interface {
-	Locate(s program.Session, component, object, path string) fault.Position
-}
-
 // Locate implements rollout.Locator.
 func (r *remembering) Locate(s program.Session, component, object, path string) fault.Position {
-	if l, ok := r.Package.(locates); ok {
-		return l.Locate(s, component, object, path)
-	}
-	return fault.Position{}
+	return rollout.Locate(r.Package, s, component, object, path)
 }
 
 // objects returns what happens to the objects, by component as far as it is known.

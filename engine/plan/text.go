@@ -16,8 +16,8 @@ import (
 // An Ink colours words. The zero Ink colours nothing.
 type Ink struct{ Good, Warn, Bad, Dim func(string) string }
 
-// paint returns a coloured text.
-func paint(with func(string) string, text string) string {
+// Paint returns a coloured text.
+func Paint(with func(string) string, text string) string {
 	if with == nil {
 		return text
 	}
@@ -49,7 +49,7 @@ func (p Plan) Text(ink Ink) string {
 			if c.Sign == "-" {
 				with = ink.Bad
 			}
-			fmt.Fprintf(&b, "  %s %s\n", paint(with, c.Sign), c.Permission)
+			fmt.Fprintf(&b, "  %s %s\n", Paint(with, c.Sign), c.Permission)
 		}
 	}
 	for i, n := range p.Notes {
@@ -83,26 +83,26 @@ func (p Plan) Summary() string {
 			objects = append(objects, fmt.Sprintf("%d %s", n, o))
 		}
 	}
-	out := fmt.Sprintf("%s of %s: %s", counted(len(p.Resources), "resource"), p.Package, orElse(strings.Join(resources, ", "), "nothing to plan"))
+	out := fmt.Sprintf("%s of %s: %s", Counted(len(p.Resources), "resource"), p.Package, cmp.Or(strings.Join(resources, ", "), "nothing to plan"))
 	if len(objects) > 0 {
 		out += "; objects: " + strings.Join(objects, ", ")
 	}
 	if n := len(p.Permissions); n > 0 {
-		out += fmt.Sprintf("; %s", counted(n, "permission"))
+		out += fmt.Sprintf("; %s", Counted(n, "permission"))
 	}
 	return out
 }
 
-// counted returns a number with a word.
-func counted(n int, word string) string {
+// Counted returns a number with a word.
+func Counted(n int, word string) string {
 	if n == 1 {
 		return "1 " + word
 	}
 	return fmt.Sprintf("%d %ss", n, word)
 }
 
-// orElse returns a text, or another one for none.
-func orElse(text, none string) string { return cmp.Or(text, none) }
+// OrNone returns the value of a field as it is shown.
+func OrNone(value string) string { return cmp.Or(value, "(none)") }
 
 // A group is resources that change alike.
 type group struct {
@@ -235,23 +235,23 @@ func withoutValues(r Resource) Resource {
 // text returns a group as text.
 func (g group) text(ink Ink) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", counted(len(g.members), "resource"), g.names())
+	fmt.Fprintf(&b, "%s: %s\n", Counted(len(g.members), "resource"), g.names())
 	switch g.class {
 	case Invalid:
-		fmt.Fprintf(&b, "  %s\n", paint(ink.Bad, "invalid: nothing of it is written any more"))
+		fmt.Fprintf(&b, "  %s\n", Paint(ink.Bad, "invalid: nothing of it is written any more"))
 	case Paused:
-		fmt.Fprintf(&b, "  %s\n", paint(ink.Warn, "paused: this happens once the pause ends"))
+		fmt.Fprintf(&b, "  %s\n", Paint(ink.Warn, "paused: this happens once the pause ends"))
 	case Unchanged, Changed, New, Failing, Waiting, Deleting:
 	}
 	for _, p := range g.problems {
-		fmt.Fprintf(&b, "  %s %s\n", paint(ink.Bad, "!"), p)
+		fmt.Fprintf(&b, "  %s %s\n", Paint(ink.Bad, "!"), p)
 	}
 	single := len(g.members) == 1
 	for _, o := range g.objects {
 		g.object(&b, o, ink, single)
 	}
 	for _, o := range g.order {
-		fmt.Fprintf(&b, "  %s %s\n", paint(ink.Warn, "order"), o)
+		fmt.Fprintf(&b, "  %s %s\n", Paint(ink.Warn, "order"), o)
 	}
 	return b.String()
 }
@@ -281,21 +281,40 @@ func (g group) object(b *strings.Builder, o Object, ink Ink, single bool) {
 	if o.Namespace == itsNamespace || single && o.Namespace == g.members[0].Namespace {
 		o.Namespace = ""
 	}
-	sign := map[dryrun.Outcome]string{
-		dryrun.Created: paint(ink.Good, "+"), dryrun.Updated: paint(ink.Warn, "~"), dryrun.Deleted: paint(ink.Bad, "-"), dryrun.Recreated: paint(ink.Bad, "-/+"),
-		Orphaned: paint(ink.Warn, "?"), Delayed: paint(ink.Bad, "-"), Undecided: paint(ink.Warn, "?"),
+	c := Change{Component: o.Component, Object: o.String(), What: string(o.Outcome), More: max(0, len(o.Fields)-maxFields)}
+	c.Sign = map[dryrun.Outcome]string{
+		dryrun.Created: Paint(ink.Good, "+"), dryrun.Updated: Paint(ink.Warn, "~"), dryrun.Deleted: Paint(ink.Bad, "-"), dryrun.Recreated: Paint(ink.Bad, "-/+"),
+		Orphaned: Paint(ink.Warn, "?"), Delayed: Paint(ink.Bad, "-"), Undecided: Paint(ink.Warn, "?"),
 	}[o.Outcome]
-	component := ""
-	if o.Component != "" {
-		component = o.Component + ": "
+	for _, f := range o.Fields[:len(o.Fields)-c.More] {
+		c.Fields = append(c.Fields, fmt.Sprintf("%s: %s → %s", f.Path, OrNone(f.Before), OrNone(f.After)))
 	}
-	fmt.Fprintf(b, "  %s %s%s %s\n", sign, component, o, paint(ink.Dim, string(o.Outcome)))
-	for i, f := range o.Fields {
-		if i == maxFields {
-			fmt.Fprintf(b, "      and %d more\n", len(o.Fields)-i)
-			return
-		}
-		fmt.Fprintf(b, "      %s: %s → %s\n", f.Path, orElse(f.Before, "(none)"), orElse(f.After, "(none)"))
+	c.Write(b, ink)
+}
+
+// A Change is an object as text: below a resource, with the fields that matter.
+type Change struct {
+	// Sign comes first, such as a coloured "+".
+	Sign, Component, Object string
+	// What is what happens to it, and Fields are those of which something is said.
+	What   string
+	Fields []string
+	// More is how many fields are left out.
+	More int
+}
+
+// Write writes the change.
+func (c Change) Write(b *strings.Builder, ink Ink) {
+	component := ""
+	if c.Component != "" {
+		component = c.Component + ": "
+	}
+	fmt.Fprintf(b, "  %s %s%s %s\n", c.Sign, component, c.Object, Paint(ink.Dim, c.What))
+	for _, f := range c.Fields {
+		fmt.Fprintf(b, "      %s\n", f)
+	}
+	if c.More > 0 {
+		fmt.Fprintf(b, "      and %d more\n", c.More)
 	}
 }
 

@@ -42,11 +42,22 @@ func buildInstance(s *source.Snapshot) (*build.Instance, map[fault.Origin]syntax
 		return nil, nil, faults
 	}
 	if err := inst.Complete(); err != nil {
-		return nil, nil, fault.Of(err, cue.Value{})
+		return nil, nil, withVariables(fault.Of(err, cue.Value{}), inst.Files...)
 	}
 	unknown := syntax.UnknownNames(inst)
 	syntax.Prune(inst)
 	return inst, unknown, nil
+}
+
+// withVariables says of a field that CUE refuses, because of a variable with its name, how to write it.
+func withVariables(faults fault.Faults, files ...*ast.File) fault.Faults {
+	hidden := syntax.HiddenVariables(files)
+	for i, f := range faults {
+		if at, is := hidden[f.Position]; is && f.Hint == "" {
+			faults[i].Hint = fmt.Sprintf("quote the label of the field, or rename the variable of line %d", at.Line)
+		}
+	}
+	return faults
 }
 
 func (b *builder) instance(dir string) *build.Instance {
@@ -115,7 +126,7 @@ func (b *builder) addFiles(inst *build.Instance, dir, name string) fault.Faults 
 		f, err := b.parse(file)
 		switch {
 		case err != nil:
-			return fault.Of(withoutTexts(err), cue.Value{})
+			return withVariables(fault.Of(withoutTexts(err), cue.Value{}), f)
 		case source.IsOverlay(file):
 			overlays = append(overlays, f)
 		case !excluded(f):
@@ -147,7 +158,7 @@ func (b *builder) addFiles(inst *build.Instance, dir, name string) fault.Faults 
 			})
 		}
 		if err := inst.AddSyntax(f); err != nil {
-			faults = append(faults, fault.Of(err, cue.Value{})...)
+			faults = append(faults, withVariables(fault.Of(err, cue.Value{}), f)...)
 		}
 	}
 	if len(inst.Files) == 0 && len(faults) == 0 {

@@ -35,6 +35,10 @@ type Program struct {
 	views       *Views
 	config      *Config
 	conversions *Conversions
+	// enumerates is true if there is an enumeration so large that each evaluation takes long.
+	enumerates bool
+	// shown are texts as messages of CUE have them, each with what a person reads in its place.
+	shown []string
 }
 
 // Load compiles a snapshot. It errors with Faults when the package does not
@@ -54,6 +58,15 @@ func Load(s *source.Snapshot) (*Program, error) {
 // faults, so that vet can find more. It errors with Faults if there is nothing to look at: the
 // package does not parse, or is not a controller.
 func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
+	return suspect(s, func(*build.Instance) []string { return nil })
+}
+
+// SuspectCheaply is Suspect with large enumerations as expressions; see [syntax.MatchEnumerations].
+func SuspectCheaply(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
+	return suspect(s, syntax.MatchEnumerations)
+}
+
+func suspect(s *source.Snapshot, change func(*build.Instance) (shown []string)) (p *Program, faults fault.Faults, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			p, faults, err = nil, nil, &PanicError{Package: s.Name(), Cause: cause, Stack: debug.Stack()}
@@ -63,10 +76,13 @@ func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 	if len(faults) > 0 {
 		return nil, nil, faults
 	}
+	enumerates := syntax.HasLargeEnumeration(inst)
+	shown := change(inst)
 	ctx := cuecontext.New()
 	p = &Program{
 		name: s.Name(), digest: s.Digest(), snapshot: s, importPath: inst.ID(),
 		compiled: compiled{ctx.BuildInstance(inst)}, index: syntax.ReadInstance(inst),
+		enumerates: enumerates, shown: shown,
 	}
 	p.static = &Static{
 		compiled: p.compiled, index: p.index, files: inst.Files,

@@ -9,6 +9,10 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/build"
 	"cuelang.org/go/cue/cuecontext"
+
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
+	"operetta.dev/engine/source"
 )
 
 // A template is made from evaluations of a package of which only parts are known. This file
@@ -29,6 +33,43 @@ func (p *Program) Recompile(change func(*build.Instance)) (*Recompiled, error) {
 	out := *p
 	out.compiled.base = cuecontext.New().BuildInstance(inst)
 	return &Recompiled{&out}, nil
+}
+
+// Cheap returns a package that evaluates as this one does, but for a small part of the cost if it has large enumerations;
+// see [syntax.MatchEnumerations]. Its Meta has the enumerations.
+func (p *Program) Cheap() (*Program, error) {
+	if !p.enumerates {
+		return p, nil
+	}
+	var shown []string
+	out, err := p.Recompile(func(inst *build.Instance) { shown = syntax.MatchEnumerations(inst) })
+	if err != nil {
+		return nil, err
+	}
+	out.program.shown = shown
+	return out.program, nil
+}
+
+// Shown returns faults as a person reads them, without the expressions that [Program.Cheap] puts in the place of enumerations.
+func (p *Program) Shown(faults ...fault.Fault) fault.Faults {
+	if len(p.shown) == 0 {
+		return faults
+	}
+	replacer := strings.NewReplacer(p.shown...)
+	for i := range faults {
+		faults[i].Message, faults[i].Hint = replacer.Replace(faults[i].Message), replacer.Replace(faults[i].Hint)
+	}
+	return faults
+}
+
+// Bulkiest returns the part of a package that costs the most by the number of what is in it, if any has very many. It
+// evaluates nothing, so that it has an answer for a package whose evaluation has none.
+func Bulkiest(s *source.Snapshot) (syntax.Bulk, bool) {
+	inst, _, faults := buildInstance(s)
+	if len(faults) > 0 {
+		return syntax.Bulk{}, false
+	}
+	return syntax.ReadInstance(inst).Bulkiest()
 }
 
 // Fill returns the package with data in it that is written as syntax, so that a part of it

@@ -129,10 +129,7 @@ func (p *limitedPackage) retryLater(e *exceededEvaluation, wait time.Duration) {
 
 // Locate implements rollout.Locator.
 func (p *limitedPackage) Locate(s program.Session, component, object, path string) fault.Position {
-	if l, ok := p.Package.(rollout.Locator); ok {
-		return l.Locate(s, component, object, path)
-	}
-	return fault.Position{}
+	return rollout.Locate(p.Package, s, component, object, path)
 }
 
 // limitInStatus returns the limit that the status says an evaluation has exceeded, if it says so

@@ -182,10 +182,18 @@ type Locator interface {
 	Locate(s program.Session, component, object, path string) fault.Position
 }
 
+// Locate returns where a field of a rendered object is written, if what evaluates the package finds it.
+func Locate(by Evaluator, s program.Session, component, object, path string) fault.Position {
+	if l, ok := by.(Locator); ok {
+		return l.Locate(s, component, object, path)
+	}
+	return fault.Position{}
+}
+
 // locate returns where a field of an object is written.
 func (ap applier) locate(d ownership.Desired, path string) fault.Position {
-	if l, ok := ap.Package.(Locator); ok && path != "" {
-		if at := l.Locate(ap.session(), d.Component, d.Object, path); !at.IsZero() {
+	if path != "" {
+		if at := Locate(ap.Package, ap.session(), d.Component, d.Object, path); !at.IsZero() {
 			return at
 		}
 	}

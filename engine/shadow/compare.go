@@ -383,10 +383,5 @@ func (n *noting) Evaluate(s program.Session) (program.Rollout, error) {
 
 // Locate implements rollout.Locator.
 func (n *noting) Locate(s program.Session, component, object, path string) fault.Position {
-	if l, ok := n.Package.(interface {
-		Locate(s program.Session, component, object, path string) fault.Position
-	}); ok {
-		return l.Locate(s, component, object, path)
-	}
-	return fault.Position{}
+	return rollout.Locate(n.Package, s, component, object, path)
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/dryrun/diff"
+	"operetta.dev/engine/plan"
 	"sigs.k8s.io/yaml"
 )
 
@@ -106,7 +107,7 @@ func TestOnlyWhatIsRenderedIsCompared(t *testing.T) {
 				t.Fatalf("%d more, %v", more, err)
 			}
 			for i, f := range got {
-				got[i].Live, got[i].Wanted = orNone(f.Live), orNone(f.Wanted)
+				got[i].Live, got[i].Wanted = plan.OrNone(f.Live), plan.OrNone(f.Wanted)
 			}
 			if diff := cmp.Diff(row.want, shown(got)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", row.reason, diff)

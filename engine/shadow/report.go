@@ -6,10 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // A State says how a resource compares.
@@ -156,18 +153,18 @@ func (r Resource) Title() string { return titleOf(r.Kind, r.Namespace, r.Name) }
 func (o Object) String() string { return titleOf(o.Kind, o.Namespace, o.Name) }
 
 func titleOf(kind, namespace, name string) string {
-	return cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Kind: kind}, Namespace: namespace, Name: name}.String()
+	return plan.Object{Kind: kind, Namespace: namespace, Name: name}.String()
 }
 
 // Headline says in a few words how the resource compares.
 func (r Resource) Headline() string {
 	var parts []string
 	if n := r.fields(); n > 0 {
-		parts = append(parts, "differs in "+counted(n, "field"))
+		parts = append(parts, "differs in "+plan.Counted(n, "field"))
 	}
 	for _, of := range []Relation{Missing, Going, Unrendered} {
 		if n := r.with(of); n > 0 {
-			parts = append(parts, counted(n, "object")+" "+relationWords[of])
+			parts = append(parts, plan.Counted(n, "object")+" "+relationWords[of])
 		}
 	}
 	switch {
@@ -188,14 +185,6 @@ func (r Resource) Headline() string {
 
 // relationWords say what objects with a relation are.
 var relationWords = map[Relation]string{Missing: "missing", Going: "being deleted", Unrendered: "not rendered", Changed: "different"}
-
-// counted returns a number with a word.
-func counted(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
-}
 
 // add counts a resource.
 func (s *Summary) add(state State) {
@@ -221,7 +210,7 @@ func (s *Summary) add(state State) {
 
 // String returns the summary on one line.
 func (s Summary) String() string {
-	out := fmt.Sprintf("%d of %s are the same", s.Same, counted(s.All, "resource"))
+	out := fmt.Sprintf("%d of %s are the same", s.Same, plan.Counted(s.All, "resource"))
 	if s.All == 1 {
 		out = fmt.Sprintf("%d of 1 resource is the same", s.Same)
 	}

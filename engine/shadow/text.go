@@ -1,7 +1,6 @@
 package shadow
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -11,21 +10,21 @@ import (
 // Text returns how a resource compares as a person reads it: a line, and below it what is not the same.
 func (r Resource) Text(ink plan.Ink) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s\n", r.Title(), paint(headlineInk(ink, r.State), r.Headline()))
+	fmt.Fprintf(&b, "%s  %s\n", r.Title(), plan.Paint(headlineInk(ink, r.State), r.Headline()))
 	for _, p := range r.Problems {
-		fmt.Fprintf(&b, "  %s %s\n", paint(ink.Bad, "!"), p)
+		fmt.Fprintf(&b, "  %s %s\n", plan.Paint(ink.Bad, "!"), p)
 	}
 	for _, o := range r.Objects {
 		o.text(&b, ink, r.Namespace)
 	}
 	for _, p := range r.Undecided {
-		fmt.Fprintf(&b, "  %s %s\n", paint(ink.Warn, "?"), p)
+		fmt.Fprintf(&b, "  %s %s\n", plan.Paint(ink.Warn, "?"), p)
 	}
 	for _, h := range r.Hooks {
-		fmt.Fprintf(&b, "  %s\n", paint(ink.Dim, "note: the hook "+h+" may run once the kind is handed over"))
+		fmt.Fprintf(&b, "  %s\n", plan.Paint(ink.Dim, "note: the hook "+h+" may run once the kind is handed over"))
 	}
 	for _, o := range r.Owners {
-		fmt.Fprintf(&b, "  %s\n", paint(ink.Dim, "note: "+o))
+		fmt.Fprintf(&b, "  %s\n", plan.Paint(ink.Dim, "note: "+o))
 	}
 	return b.String()
 }
@@ -47,30 +46,24 @@ func headlineInk(ink plan.Ink, state State) func(string) string {
 // text writes an object that is not the same.
 func (o Object) text(b *strings.Builder, ink plan.Ink, home string) {
 	sign := map[Relation]string{
-		Missing: paint(ink.Good, "+"), Going: paint(ink.Warn, "?"), Unrendered: paint(ink.Bad, "-"), Changed: paint(ink.Warn, "~"),
+		Missing: plan.Paint(ink.Good, "+"), Going: plan.Paint(ink.Warn, "?"), Unrendered: plan.Paint(ink.Bad, "-"), Changed: plan.Paint(ink.Warn, "~"),
 	}[o.Relation]
 	if o.Namespace == home {
 		o.Namespace = ""
 	}
-	component := ""
-	if o.Component != "" {
-		component = o.Component + ": "
-	}
-	fmt.Fprintf(b, "  %s %s%s %s\n", sign, component, o, paint(ink.Dim, relationWords[o.Relation]))
+	c := plan.Change{Sign: sign, Component: o.Component, Object: o.String(), What: relationWords[o.Relation], More: o.MoreFields}
 	for _, f := range o.Fields {
-		fmt.Fprintf(b, "      %s\n", f)
+		c.Fields = append(c.Fields, f.String())
 	}
-	if o.MoreFields > 0 {
-		fmt.Fprintf(b, "      and %d more\n", o.MoreFields)
-	}
+	c.Write(b, ink)
 	if o.Alike != "" {
-		fmt.Fprintf(b, "      %s\n", paint(ink.Dim, o.Alike+" is alike, and not rendered: is it this one under another name?"))
+		fmt.Fprintf(b, "      %s\n", plan.Paint(ink.Dim, o.Alike+" is alike, and not rendered: is it this one under another name?"))
 	}
 }
 
 // String returns the field on one line.
 func (f Field) String() string {
-	out := fmt.Sprintf("%s: live %s, wanted %s", f.Path, orNone(f.Live), orNone(f.Wanted))
+	out := fmt.Sprintf("%s: live %s, wanted %s", f.Path, plan.OrNone(f.Live), plan.OrNone(f.Wanted))
 	switch len(f.Managers) {
 	case 0:
 		return out
@@ -78,15 +71,4 @@ func (f Field) String() string {
 		return out + " (manager " + f.Managers[0] + ")"
 	}
 	return out + " (managers " + strings.Join(f.Managers, ", ") + ")"
-}
-
-// orNone returns a value as it is shown.
-func orNone(value string) string { return cmp.Or(value, "(none)") }
-
-// paint returns a coloured text.
-func paint(with func(string) string, text string) string {
-	if with == nil {
-		return text
-	}
-	return with(text)
 }

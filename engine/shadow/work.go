@@ -62,7 +62,7 @@ func (s *Shadow) begin(ref cluster.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if v := s.found[ref]; v != nil {
-		v.waiting, v.running = false, true
+		v.waiting, v.running, v.at = false, true, time.Now() // what comes meanwhile waits as long as what comes later
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
+	"operetta.dev/engine/source"
 )
 
 // A Test is one test of a package, as it is written.
@@ -19,6 +20,20 @@ type Test struct {
 	// Position is where it is written.
 	Position fault.Position
 	value    cue.Value
+}
+
+// Load returns the package of a snapshot that has its tests, as it runs without them, and the tests. It errors with
+// the faults of the package.
+func Load(withTests *source.Snapshot) (*program.Program, []Test, error) {
+	tests, err := program.Load(withTests)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := program.Load(withTests.WithoutTests())
+	if err != nil {
+		return nil, nil, err
+	}
+	return p, Read(tests), nil
 }
 
 // Read returns the tests of a package that was loaded with them, in the order in which they are written.

@@ -176,13 +176,9 @@ func loadTests(t *testing.T, text, tests string) (*program.Program, []testcase.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	with, err := program.Load(snapshot)
+	p, read, err := testcase.Load(snapshot)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := program.Load(snapshot.WithoutTests())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p, testcase.Read(with)
+	return p, read
 }

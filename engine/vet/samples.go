@@ -139,6 +139,10 @@ func (m *maker) list(schema cue.Value, path string, depth int) (any, bool) {
 
 // first returns the first candidate that a schema allows, or else a value of its enumeration.
 func (m *maker) first(schema cue.Value, candidates []any) (any, bool) {
+	op, args := schema.Expr()
+	if op == cue.OrOp && len(args) > maxTried { // each try would cost as much as all of its alternatives
+		candidates = nil
+	}
 	for i, c := range candidates {
 		if schema.FillPath(cue.Path{}, c).Validate(cue.Concrete(true)) != nil {
 			continue
@@ -149,7 +153,6 @@ func (m *maker) first(schema cue.Value, candidates []any) (any, bool) {
 		return c, true
 	}
 	var value any
-	op, args := schema.Expr()
 	for _, a := range args {
 		if op == cue.OrOp && a.IsConcrete() && a.Decode(&value) == nil {
 			m.coincides = true
@@ -158,6 +161,9 @@ func (m *maker) first(schema cue.Value, candidates []any) (any, bool) {
 	}
 	return nil, false
 }
+
+// maxTried is how many alternatives of an enumeration candidates are tried with.
+const maxTried = 100
 
 // uniqueTexts is the number of texts, from the first on, that contain the name of the field.
 const uniqueTexts = 4

@@ -22,7 +22,7 @@ func Types(s *source.Snapshot, known fault.Faults) fault.Faults {
 	if err != nil {
 		return fault.Faults{{Message: err.Error()}}
 	}
-	p, _, err := program.Suspect(s)
+	p, _, err := program.SuspectCheaply(s)
 	if err != nil {
 		return nil //nolint:nilerr // Package has reported it
 	}
@@ -34,19 +34,20 @@ func Types(s *source.Snapshot, known fault.Faults) fault.Faults {
 	found = slices.DeleteFunc(found, func(f fault.Fault) bool {
 		return slices.ContainsFunc(known, func(k fault.Fault) bool { return k.Path == f.Path && k.Code == f.Code })
 	})
-	found = append(found, beside(compiled(complete), found, known)...)
+	found = append(p.Shown(found...), beside(compiled(complete), found, known)...)
 	return merged(found)
 }
 
 // compiled returns the faults of compiling a package with the complete types.
 func compiled(complete *source.Snapshot) fault.Faults {
-	p, found, err := program.Suspect(complete)
+	p, found, err := program.SuspectCheaply(complete)
 	if faults, ok := errors.AsType[fault.Faults](err); ok {
 		return faults
 	}
 	if err != nil {
 		return fault.Faults{{Message: "with the complete Kubernetes types: " + err.Error()}}
 	}
+	found = p.Shown(found...)
 	for i, f := range found {
 		if near, ok := p.Static().Similar(f); ok {
 			found[i].Hint = near

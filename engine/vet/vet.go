@@ -10,5 +10,5 @@ import (
 // given has the scopes of the kinds whose definitions the author has provided.
 func All(p *program.Program, given Scopes) (faults, warnings, questions fault.Faults) {
 	v := newView(p, given)
-	return v.apply(faultRules), v.apply(warningRules), v.apply(questionRules)
+	return p.Shown(v.apply(faultRules)...), p.Shown(v.apply(warningRules)...), p.Shown(v.apply(questionRules)...)
 }

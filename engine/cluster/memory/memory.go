@@ -204,9 +204,8 @@ func (m *Cluster) ListLive(_ context.Context, s cluster.Selection) ([]*unstructu
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []*unstructured.Unstructured
-	for _, u := range m.sorted() {
-		switch {
-		case u.GroupVersionKind().GroupKind() != s.Kind.GroupKind(), s.Namespace != "" && u.GetNamespace() != s.Namespace, s.Name != "" && u.GetName() != s.Name:
+	for _, ref := range sortedRefs(m.candidates(s)) {
+		switch u := m.objects[ref]; {
 		case s.Limit > 0 && int64(len(out)) >= s.Limit:
 		case labels.SelectorFromSet(s.Labels).Matches(labels.Set(u.GetLabels())):
 			found := u.DeepCopy()
@@ -217,6 +216,25 @@ func (m *Cluster) ListLive(_ context.Context, s cluster.Selection) ([]*unstructu
 		}
 	}
 	return out, nil
+}
+
+// candidates are the objects with the kind, the namespace and the name of a selection. There may be hundreds of selections,
+// each with a name.
+func (m *Cluster) candidates(s cluster.Selection) map[cluster.Ref]bool {
+	out := map[cluster.Ref]bool{}
+	if s.Name != "" && s.Namespace != "" {
+		ref := cluster.Ref{GroupVersionKind: s.Kind, Namespace: s.Namespace, Name: s.Name}.Identity()
+		if m.objects[ref] != nil {
+			out[ref] = true
+		}
+		return out
+	}
+	for ref := range m.objects {
+		if ref.GroupKind() == s.Kind.GroupKind() && (s.Namespace == "" || ref.Namespace == s.Namespace) && (s.Name == "" || ref.Name == s.Name) {
+			out[ref] = true
+		}
+	}
+	return out
 }
 
 // metadataFields are the fields that a list of metadata has.

@@ -388,6 +388,9 @@ func (x *names) PositionOf(path ...string) fault.Position {
 	return fault.Position{}
 }
 
+// Written returns how many times the text has a field, as far as it shows.
+func (x *Index) Written(path []string) int { return len(x.at(path)) }
+
 // Names returns the names that are written below a path, such as components or
 // components.web.outputs, and whether there may be more that only an evaluation knows.
 func (x *Index) Names(path ...string) (names []string, open bool) {

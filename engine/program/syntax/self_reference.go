@@ -1,6 +1,8 @@
 package syntax
 
 import (
+	"slices"
+
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/token"
 
@@ -13,19 +15,118 @@ import (
 type SelfReference struct {
 	Position fault.Position
 	Name     string
+	// IsWhole is true if the field is nothing but itself here, as in data: {name: name}. Then it may have a value
+	// from another place.
+	IsWhole bool
+	// Variable is where a variable of that name is, which the field hides.
+	Variable fault.Position
+	// Path is where the field is, if the text shows it.
+	Path []string
 }
 
-// SelfReferences returns the self references in the author's files, in their order. A field that is unified with
-// itself, or is an alternative of itself, has a value, and is none.
+// SelfReferences returns the self references in the author's files, in their order. A field that is an alternative of
+// itself has a value, and is none.
 func (x *Index) SelfReferences() []SelfReference {
 	var out []SelfReference
 	for _, f := range x.files {
+		var around []ast.Node
 		ast.Walk(f, func(n ast.Node) bool {
+			around = append(around, n)
 			if field, is := n.(*ast.Field); is && field.Value != nil {
-				out = append(out, selfReferences(field)...)
+				for _, r := range selfReferences(field) {
+					r.Path, r.Variable = pathOf(around), hiddenBy(r.Name, around)
+					out = append(out, r)
+				}
 			}
 			return true
-		}, nil)
+		}, func(ast.Node) { around = around[:len(around)-1] })
+	}
+	return out
+}
+
+// hiddenBy returns where the closest variable of a name is in some nodes, each of which is in the one before.
+func hiddenBy(name string, nodes []ast.Node) fault.Position {
+	for _, n := range slices.Backward(nodes) {
+		for _, id := range variablesOf(n) {
+			if id != nil && id.Name == name {
+				return fault.At(id.Pos())
+			}
+		}
+	}
+	return fault.Position{}
+}
+
+// HiddenVariables returns where fields have the name of a variable that may be referred to there, and where that is.
+func HiddenVariables(files []*ast.File) map[fault.Position]fault.Position {
+	out := map[fault.Position]fault.Position{}
+	for _, f := range files {
+		if f == nil {
+			continue // it does not parse
+		}
+		var around []ast.Node
+		ast.Walk(f, func(n ast.Node) bool {
+			around = append(around, n)
+			if field, is := n.(*ast.Field); is {
+				if label, isName := field.Label.(*ast.Ident); isName {
+					if at := hiddenBy(label.Name, around); !at.IsZero() {
+						out[fault.At(label.Pos())] = at
+					}
+				}
+			}
+			return true
+		}, func(ast.Node) { around = around[:len(around)-1] })
+	}
+	return out
+}
+
+// variablesOf returns the variables that may be referred to within a node.
+func variablesOf(n ast.Node) []*ast.Ident {
+	var out []*ast.Ident
+	add := func(n ast.Node) {
+		switch n := n.(type) {
+		case *ast.ForClause:
+			out = append(out, n.Key, n.Value)
+		case *ast.LetClause:
+			out = append(out, n.Ident)
+		}
+	}
+	switch n := n.(type) {
+	case *ast.Comprehension:
+		for _, c := range n.Clauses {
+			add(c)
+		}
+	case *ast.StructLit:
+		for _, d := range n.Elts {
+			add(d)
+		}
+	case *ast.File:
+		for _, d := range n.Decls {
+			add(d)
+		}
+	}
+	return out
+}
+
+// pathOf returns the path of the last of some nodes, each of which is in the one before, or nil if the text does not show
+// it: it is in a loop, in a call, or has a computed label.
+func pathOf(nodes []ast.Node) []string {
+	var out []string
+	for _, n := range nodes {
+		switch n := n.(type) {
+		case *ast.Field:
+			name, ok := literalLabel(n.Label)
+			if !ok {
+				return nil
+			}
+			out = append(out, name)
+		case *ast.File, *ast.StructLit, *ast.EmbedDecl:
+		case *ast.BinaryExpr:
+			if n.Op != token.AND {
+				return nil
+			}
+		default:
+			return nil
+		}
 	}
 	return out
 }
@@ -38,13 +139,15 @@ func selfReferences(field *ast.Field) []SelfReference {
 	visit = func(e ast.Node, computes bool) {
 		switch e := e.(type) {
 		case *ast.Ident:
-			if computes && e.Node == value {
-				out = append(out, SelfReference{Position: fault.At(e.Pos()), Name: e.Name})
+			if e.Node == value {
+				out = append(out, SelfReference{Position: fault.At(e.Pos()), Name: e.Name, IsWhole: !computes})
 			}
 		case *ast.BinaryExpr:
-			unifies := e.Op == token.AND || e.Op == token.OR
-			visit(e.X, computes || !unifies)
-			visit(e.Y, computes || !unifies)
+			if e.Op == token.OR && !computes {
+				return // another alternative is a value
+			}
+			visit(e.X, computes || e.Op != token.AND)
+			visit(e.Y, computes || e.Op != token.AND)
 		case *ast.Interpolation:
 			for _, part := range e.Elts {
 				visit(part, true)

@@ -1,0 +1,118 @@
+package syntax
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"cuelang.org/go/cue/ast"
+
+	"operetta.dev/engine/fault"
+)
+
+// A Bulk is a part of a package that has very many values or fields, so that an evaluation takes long.
+type Bulk struct {
+	Position fault.Position
+	// Name says what it is, as in #Spec.mode.
+	Name  string
+	Count int
+	Kind  BulkKind
+}
+
+// A BulkKind is what a [Bulk] has many of.
+type BulkKind int
+
+const (
+	// Values are those of an enumeration. CUE compares each with each.
+	Values BulkKind = iota
+	// Fields are those of a struct.
+	Fields
+)
+
+// String returns what there is much of.
+func (b Bulk) String() string {
+	switch b.Kind {
+	case Values:
+		return fmt.Sprintf("%s: %s has %s values, and CUE compares each with each", b.Position, b.Name, Thousands(b.Count))
+	case Fields:
+		return fmt.Sprintf("%s: %s has %s fields", b.Position, b.Name, Thousands(b.Count))
+	}
+	return ""
+}
+
+// Thousands returns a number as people read it, as in 5,000.
+func Thousands(n int) string {
+	text := strconv.Itoa(n)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// minBulk is how many fields or values there are at least of what is worth naming.
+const minBulk = 300
+
+// Bulkiest returns the part of the author's files that costs the most by the number of what is in it, if any has very many.
+func (x *Index) Bulkiest() (Bulk, bool) {
+	all := x.Enumerations(minBulk)
+	fields := map[string]*Bulk{}
+	known := map[string]bool{}
+	x.eachNamed(func(name string, n ast.Node) bool {
+		field, is := n.(*ast.Field)
+		if !is || known[name] {
+			return true
+		}
+		known[name] = true
+		around := name[:max(0, strings.LastIndex(name, "."))]
+		if fields[around] == nil {
+			fields[around] = &Bulk{Position: positionOf(field), Name: cmp.Or(around, "the package"), Kind: Fields}
+		}
+		fields[around].Count++
+		return true
+	})
+	for _, b := range fields {
+		if b.Count >= minBulk {
+			all = append(all, *b)
+		}
+	}
+	if len(all) == 0 {
+		return Bulk{}, false
+	}
+	return slices.MaxFunc(all, func(a, b Bulk) int {
+		return cmp.Or(cmp.Compare(a.cost(), b.cost()), cmp.Compare(b.Name, a.Name))
+	}), true
+}
+
+// cost tells bulks apart by the time that they take, roughly: a field as much as some dozens of comparisons.
+func (b Bulk) cost() int {
+	if b.Kind == Values {
+		return b.Count * b.Count / 100
+	}
+	return b.Count
+}
+
+// eachNamed calls a function with the nodes of the author's files, and the path of the fields around each or of itself. It
+// says whether to look into a node.
+func (x *Index) eachNamed(each func(name string, n ast.Node) bool) {
+	for _, f := range x.files {
+		var path []string
+		ast.Walk(f, func(n ast.Node) bool {
+			if field, is := n.(*ast.Field); is {
+				path = append(path, labelText(field.Label))
+			}
+			more := each(strings.Join(path, "."), n)
+			if _, is := n.(*ast.Field); is && !more {
+				path = path[:len(path)-1]
+			}
+			return more
+		}, func(n ast.Node) {
+			if _, is := n.(*ast.Field); is {
+				path = path[:len(path)-1]
+			}
+		})
+	}
+}
+
+func positionOf(n ast.Node) fault.Position { return fault.At(n.Pos()) }
