@@ -10,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"operetta.dev/engine/object"
 	"operetta.dev/test/machine"
@@ -260,4 +261,16 @@ func (s *leaseStore) lease(t *testing.T, name string) *coordinationv1.Lease {
 		t.Fatal(err)
 	}
 	return u
+}
+
+func TestAShardSaysWhoServesAResource(t *testing.T) {
+	t.Parallel()
+	for uid, want := range map[types.UID]string{
+		"a": "shard 1 of this operator serves the resource: its Lease is shop-shard-1",
+		"g": "shard 2 of this operator serves the resource: its Lease is shop-shard-2",
+	} {
+		if got := (Options{Shard: Shard{0, 3}, LeaderElectionID: "shop"}).elsewhere(uid); got != want {
+			t.Errorf("%s: %q", uid, got)
+		}
+	}
 }

@@ -57,18 +57,6 @@ func TestEachResourceIsInOneShard(t *testing.T) {
 	}
 }
 
-func TestAShardSaysWhoServesAResource(t *testing.T) {
-	t.Parallel()
-	for uid, want := range map[types.UID]string{
-		"a": "shard 1 of this operator serves the resource: its Lease is shop-shard-1",
-		"g": "shard 2 of this operator serves the resource: its Lease is shop-shard-2",
-	} {
-		if got := (Options{Shard: Shard{0, 3}, LeaderElectionID: "shop"}).elsewhere(uid); got != want {
-			t.Errorf("%s: %q", uid, got)
-		}
-	}
-}
-
 func TestShardsThatDoNotExistAreRefused(t *testing.T) {
 	t.Parallel()
 	for shard, exists := range map[Shard]bool{{}: true, {0, 1}: true, {2, 3}: true, {3, 3}: false, {-1, 3}: false, {0, object.MaxShards + 1}: false, {1, 0}: false, {0, -1}: false} {

@@ -3,6 +3,7 @@ package packages
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -32,9 +33,7 @@ func newFollowedSite(t *testing.T) *site {
 func (s *site) decide(spec map[string]any, more ...map[string]any) {
 	s.t.Helper()
 	for _, fields := range more {
-		for name, value := range fields {
-			spec[name] = value
-		}
+		maps.Copy(spec, fields)
 	}
 	s.apply("p", spec)
 	if err := s.step("p"); err != nil {
@@ -218,9 +217,7 @@ func TestWhoFollowsChoosesNothingByASelectorThatNobodyHasReadYet(t *testing.T) {
 	s.resources = []Resource{tests, live}
 
 	next := text("Thing", "c")
-	for name, value := range canaryOf("live") {
-		next[name] = value
-	}
+	maps.Copy(next, canaryOf("live"))
 	s.apply("p", next)
 	for who, f := range map[string]*site{"it has followed": along, "it begins": s.follower()} {
 		f.now, f.resources = s.now, s.resources
