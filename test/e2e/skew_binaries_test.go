@@ -66,7 +66,7 @@ func newerEngine(t *testing.T) string {
 	}
 	harness.WriteFile(t, overlay[filepath.Join(harness.Suite.Root, "engine/packages/packages.operetta.dev.yaml")], strings.Replace(string(text), paused, "              fromTheFuture:\n                type: integer\n"+paused, 1))
 	replace("engine/packages/package.go", "	Paused               bool           `json:\"paused,omitempty\"`\n", "	Paused               bool           `json:\"paused,omitempty\"`\n	FromTheFuture        int64          `json:\"fromTheFuture,omitempty\"`\n")
-	replace("engine/program/contract_version.go", "const ContractVersion = 1", "const ContractVersion = 2")
+	replace("engine/program/contract_version.go", "const contractVersion = 1", "const contractVersion = 2")
 	file := filepath.Join(dir, "overlay.json")
 	encoded, err := json.Marshal(map[string]any{"Replace": overlay})
 	if err != nil {
