@@ -274,32 +274,47 @@ func (v vetOptions) print(s streams, dirs []string, findings []finding) error {
 		return printJSON(s.out, vetted(dirs, findings))
 	}
 	for i, found := range findings {
-		printFaults(s.err, found.Faults)
-		for _, f := range found.cases() {
-			printFaults(s.err, fault.Faults{f.Fault})
-			if err := printCase(s.err, f); err != nil {
-				return err
-			}
-		}
-		if v.edges {
-			printEdges(s.out, found.Edges)
-		}
-		for _, f := range found.Untranslated {
-			printLinef(s.out, "%s", f.Error())
-		}
-		if !v.quiet || v.strict {
-			printWarnings(s.err, slices.Concat(found.Warnings, found.Unknown))
-		}
-		if found.Check != nil && !v.quiet {
-			for _, part := range found.Check.Parts {
-				printLinef(s.out, "%s: %s", dirs[i], part)
-			}
-		}
-		if found.Check != nil && len(found.Faults) == 0 && (v.coverage || len(found.cases()) > 0 && !v.quiet) {
-			printLinef(s.out, "%s: %s", dirs[i], found.Check)
+		if err := v.printFinding(s, dirs[i], found); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// printFinding prints what was found in one folder.
+func (v vetOptions) printFinding(s streams, dir string, found finding) error {
+	printFaults(s.err, found.Faults)
+	for _, f := range found.cases() {
+		printFaults(s.err, fault.Faults{f.Fault})
+		if err := printCase(s.err, f); err != nil {
+			return err
+		}
+	}
+	if v.edges {
+		printEdges(s.out, found.Edges)
+	}
+	for _, f := range found.Untranslated {
+		printLinef(s.out, "%s", f.Error())
+	}
+	if !v.quiet || v.strict {
+		printWarnings(s.err, slices.Concat(found.Warnings, found.Unknown))
+	}
+	if found.Check != nil {
+		v.printCheck(s, dir, found)
+	}
+	return nil
+}
+
+// printCheck prints how a package was checked with resources.
+func (v vetOptions) printCheck(s streams, dir string, found finding) {
+	if !v.quiet {
+		for _, part := range found.Check.Parts {
+			printLinef(s.out, "%s: %s", dir, part)
+		}
+	}
+	if len(found.Faults) == 0 && (v.coverage || len(found.cases()) > 0 && !v.quiet) {
+		printLinef(s.out, "%s: %s", dir, found.Check)
+	}
 }
 
 // A vettedPackage is what was found in one package, as JSON.

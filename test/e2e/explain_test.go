@@ -98,7 +98,7 @@ components: token: objects: secret: {apiVersion: "v1", kind: "Secret", metadata:
 		"a resource that is not there": {s.Kubeconfig, []string{"explain", kind + "/two"}, 1, []string{"two", "does not exist"},
 			"the namespace is in the message, since it may be the wrong one"},
 		"a kind that is not there": {s.Kubeconfig, []string{"explain", "nonsense/one"}, 1, []string{"nonsense", "serves no such kind"}, "it may be misspelled"},
-		"no name":                  {s.Kubeconfig, []string{"explain", kind}, 2, []string{"is not KIND/NAME", "operetta status"}, "the command line is wrong"},
+		"no name":                  {s.Kubeconfig, []string{"explain", kind}, 1, []string{"is not KIND/NAME", "operetta status"}, "the command line is wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
