@@ -44,7 +44,8 @@ const vetLong = `Check packages without a cluster. The checks are:
     lead back when the spec changes and changes back. The objects of inputs are made up as
     well: absent, and with the values that the package compares what it reads with.
 
-The last one is a check, no proof: it tries the branches of the schema, not every value. Below
+The last one is a check, no proof: it tries the branches of the schema, not every value. Where
+there is too much of something, such as 5,000 values, it says how many of them it has tried. Below
 each fault that it finds is the smallest resource that shows it, for operetta render -f, and
 the objects that it needs, for --live.
 
@@ -63,6 +64,9 @@ const vetExample = `  operetta vet
 
   # For CI: fail on warnings, too, and try more resources
   operetta vet --strict --bound 500 ./cue/...
+
+  # A package with thousands of fields or values may need more time
+  operetta vet --timeout 5m ./large
 
   # Check the fields of custom kinds as well
   operetta vet --crds ./definitions ./cue/webapp

@@ -222,6 +222,7 @@ func (t *trial) look(ctx context.Context) error {
 	duplicate := false
 	for _, c := range d.Components {
 		at["components."+c.Name], own["components."+c.Name] = positionOf(c), t.isOwn(c)
+		at["components."+c.Name+".when"] = t.program.Syntax().PositionOf("components", c.Name, "when")
 		if c.Reason == status.ReasonDuplicateObject { // the other component has the same fault
 			silent["components."+c.Name], duplicate = duplicate, true
 		}

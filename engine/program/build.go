@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -56,6 +57,23 @@ func withVariables(faults fault.Faults, files ...*ast.File) fault.Faults {
 		if at, is := hidden[f.Position]; is && f.Hint == "" {
 			faults[i].Hint = fmt.Sprintf("quote the label of the field, or rename the variable of line %d", at.Line)
 		}
+	}
+	return faults
+}
+
+// ifAsValue matches the line of a field whose value is written as a condition, as in other languages.
+var ifAsValue = regexp.MustCompile(`^[^"/]*:\s*if\b`)
+
+// withConditions says of a field whose value is written as a condition how to write that. The first fault of a file that does
+// not parse is what is wrong with it.
+func (b *builder) withConditions(faults fault.Faults, file string) fault.Faults {
+	data, err := fs.ReadFile(b.snapshot.FS(), file)
+	lines := strings.Split(string(data), "\n")
+	if err != nil || len(faults) == 0 || faults[0].Position.Line < 1 || faults[0].Position.Line > len(lines) {
+		return faults
+	}
+	if ifAsValue.MatchString(lines[faults[0].Position.Line-1]) {
+		faults[0].Hint = `an if stands around fields, and is no value: if cr.spec.a {field: "x"}`
 	}
 	return faults
 }
@@ -126,7 +144,8 @@ func (b *builder) addFiles(inst *build.Instance, dir, name string) fault.Faults 
 		f, err := b.parse(file)
 		switch {
 		case err != nil:
-			return withVariables(fault.Of(withoutTexts(err), cue.Value{}), f)
+			faults := withVariables(fault.Of(withoutTexts(err), cue.Value{}), f)
+			return b.withConditions(faults, file)
 		case source.IsOverlay(file):
 			overlays = append(overlays, f)
 		case !excluded(f):

@@ -84,7 +84,7 @@ func readMeta(static cue.Value, index *syntax.Index) (m Meta, faults fault.Fault
 		lacking("versions", "for example versions: v1: spec: #Spec")
 	case len(stored) != 1:
 		faults = append(faults, fault.Fault{
-			Position: root, Path: "versions",
+			Position: index.PositionOf("versions"), Path: "versions",
 			Message: fmt.Sprintf("%d versions are the storage version", len(stored)),
 			Hint:    "write storage: true in exactly one of them",
 		})

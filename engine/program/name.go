@@ -3,6 +3,7 @@ package program
 import (
 	"regexp"
 	"slices"
+	"strings"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/build"
@@ -89,10 +90,34 @@ func (s *Static) explainUnknown(faults fault.Faults) fault.Faults {
 			if slices.ContainsFunc(out, func(o fault.Fault) bool { return o.Position == at && o.Hint == f.Hint }) {
 				continue
 			}
+		} else if by := s.closedBy(path.Selectors()); by != "" {
+			f.Hint = by + " is closed and has no such field: end it with ..., or name it _" + strings.TrimPrefix(by, "#")
 		}
 		out = append(out, f)
 	}
 	return out
+}
+
+// closedBy returns the definition of the package that does not allow an unknown field, or "".
+func (s *Static) closedBy(path []cue.Selector) string {
+	var names []string
+	for i, sel := range path {
+		if sel.LabelType() != cue.StringLabel {
+			return ""
+		}
+		names = append(names, sel.Unquoted())
+		rest := path[i+1:]
+		if len(rest) == 0 || len(names) < 2 {
+			continue
+		}
+		for _, name := range s.index.DefinitionsOf(names) {
+			in := s.value.LookupPath(cue.MakePath(append([]cue.Selector{cue.Def(name)}, rest[:len(rest)-1]...)...))
+			if in.Exists() && in.IncompleteKind() == cue.StructKind && !in.Allows(rest[len(rest)-1]) {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 // parameter returns where a template declares an unknown part of a component, unless that

@@ -2,8 +2,10 @@ package syntax
 
 import (
 	"slices"
+	"strings"
 
 	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/token"
 
 	"operetta.dev/engine/fault"
 )
@@ -106,6 +108,39 @@ func (d Definition) Parameters(part string) []fault.Position {
 		if at := m.Position(); !d.Holds(at) {
 			out = append(out, at)
 		}
+	}
+	return out
+}
+
+// DefinitionsOf returns the definitions of the package that the value at a path is unified with, as far as the text shows.
+func (x *names) DefinitionsOf(path []string) []string {
+	var out []string
+	var visit func(e ast.Expr)
+	visit = func(e ast.Expr) {
+		switch e := e.(type) {
+		case *ast.BinaryExpr:
+			if e.Op == token.AND {
+				visit(e.X)
+				visit(e.Y)
+			}
+		case *ast.ParenExpr:
+			visit(e.X)
+		case *ast.Alias:
+			visit(e.Expr)
+		case *ast.StructLit:
+			for _, d := range e.Elts {
+				if embedded, is := d.(*ast.EmbedDecl); is {
+					visit(embedded.Expr)
+				}
+			}
+		case *ast.Ident:
+			if strings.HasPrefix(e.Name, "#") {
+				out = append(out, e.Name)
+			}
+		}
+	}
+	for _, m := range x.at(path) {
+		visit(m.value)
 	}
 	return out
 }
