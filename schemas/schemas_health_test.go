@@ -8,6 +8,7 @@ import (
 	"cuelang.org/go/cue"
 
 	"operetta.dev/schemas"
+	"operetta.dev/test/machine"
 )
 
 // A predicate of a package comes to one of these.
@@ -29,6 +30,7 @@ var kinds = map[string]string{
 var failing = map[string]bool{"Deployment": true, "Job": true, "Pod": true, "PersistentVolumeClaim": true}
 
 func TestHealthOfWhatIsNotThereIsUnknown(t *testing.T) {
+	machine.Serial(t)
 	cases := map[string]struct {
 		reason string
 		live   any

@@ -8,6 +8,7 @@ import (
 	"cuelang.org/go/cue/errors"
 
 	"operetta.dev/schemas"
+	"operetta.dev/test/machine"
 )
 
 // A manifest is complete but for what a case adds to it.
@@ -89,6 +90,7 @@ var refusals = map[string]struct {
 }
 
 func TestWrongManifestsAreRefused(t *testing.T) {
+	machine.Serial(t)
 	for name, tc := range refusals {
 		t.Run(name, func(t *testing.T) {
 			text := "package author\n" + `

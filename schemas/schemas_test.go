@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"operetta.dev/schemas"
+	"operetta.dev/test/machine"
 )
 
 // groups are the API groups that an author can count on, with an object of each.
@@ -88,6 +89,7 @@ func definitions(t *testing.T, pkg cue.Value) map[string]cue.Value {
 }
 
 func TestLightDefinesWhatFullDefines(t *testing.T) {
+	machine.Serial(t)
 	full, light := overlay(t, schemas.Full()), overlay(t, schemas.Light())
 	if diff := cmp.Diff(names(full), names(light)); diff != "" {
 		t.Fatalf("the files differ (-full +light):\n%s", diff)

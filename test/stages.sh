@@ -24,7 +24,7 @@ plane='./test/controlplane/...'
 install='./test/install'
 # Packages that run things at the same time; the others have nothing that could race.
 race='./cmd/operetta ./engine/admission ./engine/capsule ./engine/cluster ./engine/compile ./engine/controller ./engine/controller/metrics ./engine/controller/watch ./engine/dryrun
-	./engine/dryrun/diff ./engine/evaluate ./engine/explain ./engine/graph/picture ./engine/history ./engine/packages ./engine/plan ./engine/program ./engine/reconcile ./engine/redact
+	./engine/dryrun/diff ./engine/evaluate ./engine/explain ./engine/graph/picture ./engine/history ./engine/migration ./engine/packages ./engine/plan ./engine/program ./engine/reconcile ./engine/redact
 	./engine/registry ./engine/rollout ./engine/shadow ./engine/source ./engine/ui ./engine/worker ./schemas ./test/architecture ./test/demo ./test/eval ./test/internal/binary ./test/internal/child ./test/internal/gotool
 	./test/internal/screen ./test/mutate ./test/registrytest/cmd/registry'
 # Packages whose tests run in memory, and here on an API server.
@@ -36,17 +36,20 @@ sweeps='^Test(A1A2|A3Hooks|A3Leaks|A3Policies|A4|B1)'
 templates='^Test(TemplatesSay|EveryForm|WorkersReturn|NoSchema|NoDefinition|NoValue)'
 # Tests that take minutes when they are told to.
 long='^Test(Cosign|E3|E6OfTwo|Hostile|MostFaultsThatArePut)'
-# Tests that take seconds, and do one thing after the other as the sweeps do: there is nothing that could race.
-serial='^Test(AThousandResourcesTake|ASpecThatChangesAllTheTime|AResourceWithTooLargeAnInventory|WhatIsUsualIsNotHeldUp|AStatusThatIsWipedAllTheTime|AResourceThatIsBeyondALimitInNewWays|AnInventoryThatTheStatusHasNoRoomFor|APreviewSaysThatTheStatusHasNoRoom|AHundredReconcilesSayTheSame|AStatusThatIsTooLargeIsNotTriedForEver|AStatusThatCannotBeReadStopsEverything|AnInputThatIsTooMuchIsReadAgain|WhatIsBeyondALimitIsEvaluatedAgain|WhatWasWrittenBeforeThereWereKeys|SaltsAreKept|WhoeverFightsIsAnswered|TheTimeOfAComponentIsThatOf|TheAttackFindsThePIN|APictureOfAThousand|APNGThatCouldNotBeRead|NothingThatARegistryDoes|LightDefinesWhatFullDefines|HealthOfWhatIsNotThere|WrongManifestsAreRefused|PatternsOfStagesNameTests|TestsHaveNoShortLimits|WhatIsNotPartOfAView|WhatATypeOfTheAuthor|AWorkerThatDoesNotAnswerIsALine|NoCommandPrintsWhatATerminalActsUpon|NoMessageShowsAnyPartOfASecret|ResourceBeyondALimitIsRefused|NoValuePassesThatBreaksAForm|NoSchemaLetsAValuePass|NoDefinitionLetsAValuePass|PackedObjectsTakeAFraction|LabelledObjectsDoNotFillTheCache|EndedObjectsAreRememberedUpToASize|ManyResourcesHaveTheTimeThatOneHas|TheSameSessionGivesTheSameBytes|EvaluationsKeepNothing|StatusFieldsThatAreTooLarge|AReachIsWrittenOut|TypeFaultsAgreeWithCUE|NothingIsDecidedByWhatCUESays|FormsGiveWhatCUEDoes|HostileFolderIsAnError|DeepModuleIsAnError|RenderAndDryRunAndReconcileAgree)'
+# Tests that say by machine.Serial that there is nothing that could race. They take seconds.
+serial="^($(git grep -l 'machine\.Serial(t)' -- '*_test.go' |
+	xargs awk '/^func Test/ { sub(/\(.*/, "", $2); name = $2 } /^\tmachine\.Serial\(t\)$/ { print name }' | sort -u | paste -s -d '|'))\$"
 # Scripts that say nothing new about what runs at the same time, where each command costs seconds: they are
-# about what is printed, and one that is not listed runs with the race detector.
-printing='^TestScripts/(.+_.+|colour|crd|graph|import|init|inputs|install|plan|rbac|render|replay|report|resource|scope|secrets|test|usage|version|vet|why)$'
-# How long each fuzz target is fed. Whoever changes a decoder gives it more, and so does the stage long.
-fuzz_time=${OPERETTA_FUZZ_TIME:-12s}
+# about what is printed, and one that is not listed runs with the race detector. What they run at the same time, such
+# as a dry run or fetching modules, has tests of its package with it.
+printing='^TestScripts/(.+_.+|colour|crd|dependencies|dryrun|graph|import|init|inputs|install|overlay|plan|push|rbac|render|replay|report|resource|scope|secrets|test|usage|version|vet|why)$'
+# How long each fuzz target is fed: time to run what the corpus has, and some hundred thousand inputs more, of which
+# each run keeps the interesting ones for the next. Whoever changes a decoder gives it more, and so does the stage long.
+fuzz_time=${OPERETTA_FUZZ_TIME:-4s}
 long_fuzz_time=${OPERETTA_FUZZ_TIME:-2m}
-# Packages that the stage unit tests and vets as well are not vetted again, which with the race detector would be from
-# scratch.
-vetted=-vet=off
+# In a lane there is the stage lint as well, and go vet is one of the linters. go test would vet each package once more,
+# with the race detector from scratch.
+vetted=${OPERETTA_LANE:+-vet=off}
 # The garbage collector takes a third of the time of what evaluates much, and there is memory.
 collector=GOGC=400
 # All is compiled as the binary is, or each stage would compile again what others did, and a clone in another
@@ -69,7 +72,8 @@ stage_modules() {
 	go -C test/helm mod tidy -diff || failed=1
 	go -C test/cosign mod tidy -diff || failed=1
 	go -C test/krew mod tidy -diff || failed=1
-	go_test "$install" || failed=1
+	go -C test/olm mod tidy -diff || failed=1
+	go_test "$install" $vetted || failed=1
 	return $failed
 }
 stage_lint() { make lint; }
@@ -82,12 +86,11 @@ stage_unit() {
 		# A lane has the stages that run the other tests of these packages: race with the race detector, and
 		# sweep at full length. Without them, all run here, with a sample of each sweep.
 		local rest
-		rest=$(git grep -lE "${serial/#^/^func }" -- $(printf '%s/*_test.go ' $race) | xargs -n 1 dirname | sort -u | sed 's,^,./,')
-		go vet $race || failed=1
+		rest=$(git grep -l 'machine\.Serial(t)' -- $(printf '%s/*_test.go ' $race) | xargs -n 1 dirname | sort -u | sed 's,^,./,')
 		go_test "$rest" $vetted -run "$serial|$printing" -skip "$templates" || failed=1
 		all=$(grep -vxF "$(go list $race)" <<<"$all")
 	fi
-	go_test "$all" || failed=1
+	go_test "$all" $vetted || failed=1
 	(cd schemas/internal/k8sgen && go_test ./...) || failed=1
 	return $failed
 }
@@ -111,7 +114,7 @@ stage_fuzz() {
 	xargs -P $((2 * $(getconf _NPROCESSORS_ONLN))) -n 2 bash -c 'feed "$@"' feed <<<"$targets" || failed=1
 	return $failed
 }
-stage_plane() { go run ./test/controlplane/cmd/controlplane build && go_test "$plane" -timeout=20m; }
+stage_plane() { go run ./test/controlplane/cmd/controlplane build && go_test "$plane" $vetted -timeout=20m; }
 stage_live() { OPERETTA_TEST_LIVE=yes go_test "$live" $vetted -count=1; }
 # They run a binary, of which go test does not see that its source has changed.
 # What hostile tenants do is a load for the whole machine, so it comes after the others. It also looks at the memory of
@@ -120,9 +123,9 @@ stage_e2e() {
 	local failed=0
 	(
 		export $collector
-		format=testname go_test "${cluster/.\/test\/attack/}" -count=1 -p=2 -timeout=30m
+		format=testname go_test "${cluster/.\/test\/attack/}" $vetted -count=1 -p=2 -timeout=30m
 	) || failed=1
-	format=testname go_test ./test/attack -count=1 -timeout=30m || failed=1
+	format=testname go_test ./test/attack $vetted -count=1 -timeout=30m || failed=1
 	return $failed
 }
 stage_long() {

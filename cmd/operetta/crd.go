@@ -62,6 +62,7 @@ The default is the package in the current folder.`,
 	}
 	outputFlag(cmd, &output, formatYAML, formatJSON)
 	cmd.Flags().BoolVar(&report, "report", false, "print the constraints of each spec, and who enforces them")
+	cmd.AddCommand(newMigrate(s))
 	return cmd
 }
 

@@ -17,6 +17,7 @@ import (
 	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/dryrun/diff"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 )
 
@@ -169,7 +170,10 @@ func readGiven(ctx context.Context, in io.Reader, f runFlags, programs []*progra
 				others = append(others, u)
 				continue
 			}
-			if err := prepareResource(d, renderOptions{file: file, namespace: f.options.CustomResourceNamespace}, p); err != nil {
+			if err := prepareResource(d, renderOptions{file: file, namespace: f.options.Namespaces.Only()}, p); err != nil {
+				return nil, nil, err
+			}
+			if err := checkServed(d, u, f.options.Namespaces); err != nil && !p.Meta().ClusterScoped {
 				return nil, nil, err
 			}
 			given = append(given, u)
@@ -179,6 +183,19 @@ func readGiven(ctx context.Context, in io.Reader, f runFlags, programs []*progra
 		return nil, nil, fmt.Errorf("%s: no custom resource of the packages in this file", strings.Join(f.dryRun.files, ", "))
 	}
 	return given, others, nil
+}
+
+// checkServed errors if a custom resource is in none of several namespaces: the operator would not see it.
+func checkServed(d document, u *unstructured.Unstructured, namespaces object.Namespaces) error {
+	if len(namespaces) < 2 || u.GetNamespace() != "" && namespaces.Has(u.GetNamespace()) {
+		return nil
+	}
+	out := fault.Fault{Position: fault.Position{File: d.file, Line: d.lineOf("metadata", "namespace")}, Path: "metadata.namespace"}
+	out.Message = fmt.Sprintf("the custom resource is in namespace %s, but --namespace says %s", u.GetNamespace(), namespaces)
+	if u.GetNamespace() == "" {
+		out.Message, out.Hint = fmt.Sprintf("the custom resource has no namespace, and --namespace says %s", namespaces), "write metadata: namespace: and one of them"
+	}
+	return fault.Faults{out}
 }
 
 // servedBy returns the package that serves a kind, or nil.

@@ -116,5 +116,5 @@ func serverResources(ctx context.Context, s streams, f runFlags, server *dryrun.
 
 // defaultNamespace returns the namespace of objects that name none.
 func (f runFlags) defaultNamespace() string {
-	return cmp.Or(f.options.CustomResourceNamespace, render.DefaultNamespace)
+	return cmp.Or(f.options.Namespaces.Only(), render.DefaultNamespace)
 }

@@ -43,6 +43,9 @@ func newDump(s streams) *cobra.Command {
 
 // dump writes a dump. What a plan reads is what it has read.
 func (f *planFlags) dump(ctx context.Context, s streams, args []string) (err error) {
+	if err := f.free(); err != nil {
+		return err // before the cluster is asked
+	}
 	o, end, err := f.options(ctx, s, args)
 	if err != nil {
 		return err
@@ -53,7 +56,7 @@ func (f *planFlags) dump(ctx context.Context, s streams, args []string) (err err
 	}
 	file, err := os.OpenFile(f.output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s exists already, and a dump overwrites nothing: name another file with -o", f.output)
+		return overwrites(f.output)
 	}
 	if err != nil {
 		return err
@@ -64,7 +67,7 @@ func (f *planFlags) dump(ctx context.Context, s streams, args []string) (err err
 		}
 	}()
 	recorder := plan.NewRecorder(o.Cluster, o.New.Program.Name(), o.New.Program.GroupVersionKind(), o.Now)
-	recorder.Dump().Namespace = o.Namespace
+	recorder.Dump().Namespace = o.Namespaces.Only()
 	o.Cluster = recorder
 	if _, err := makePlan(ctx, s, o); err != nil {
 		return err
@@ -74,4 +77,17 @@ func (f *planFlags) dump(ctx context.Context, s streams, args []string) (err err
 	}
 	printLinef(s.err, "note: %s has %s", f.output, count(recorder.Dump().Len(), "object"))
 	return nil
+}
+
+// free errors if the file of a dump exists.
+func (f *planFlags) free() error {
+	if _, err := os.Lstat(f.output); f.output == "" || err != nil {
+		return nil //nolint:nilerr // what keeps the file from being made shows when it is made
+	}
+	return overwrites(f.output)
+}
+
+// overwrites is the error of a dump whose file exists.
+func overwrites(file string) error {
+	return fmt.Errorf("%s exists already, and a dump overwrites nothing: name another file with -o", file)
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"operetta.dev/test/machine"
 	"sigs.k8s.io/yaml"
 )
 
@@ -129,6 +130,7 @@ var controlTextCommands = map[string][]string{
 
 func TestNoCommandPrintsWhatATerminalActsUpon(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	dir := t.TempDir()
 	inCUE := strings.NewReplacer("NASTY", strings.NewReplacer("\r", "", "\u2028", "").Replace(controlText), "QUOTED", `"\u001b[2J\u202e\u0007"`)
 	json := `"` + escapeControls(controlText) + `"`

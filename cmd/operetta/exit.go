@@ -12,8 +12,7 @@ import (
 const (
 	exitOK      = 0
 	exitFailure = 1
-	exitUsage   = 2
-	exitDiffers = 3
+	exitDiffers = 2
 )
 
 // usageError is a mistake on the command line.
@@ -44,7 +43,7 @@ func reportError(cmd *cobra.Command, w io.Writer, err error) int {
 	case errors.As(err, &usage):
 		printLinef(w, "operetta: %v", err)
 		printLinef(w, "Run '%s --help' for usage.", cmd.CommandPath())
-		return exitUsage
+		return exitFailure
 	case errors.Is(err, errReported):
 		return exitFailure
 	case errors.Is(err, errDiffers):

@@ -21,7 +21,7 @@ func TestErrorsArePrintedForPeople(t *testing.T) {
 		"None":     {"no news is good news", nil, 0, ""},
 		"Plain":    {"a log shows who speaks", errors.New("no such file"), 1, "operetta: no such file\n"},
 		"Reported": {"nothing is said twice", errReported, 1, ""},
-		"Usage":    {"help is one command away", usageError{errors.New("no")}, 2, "operetta: no\nRun 'operetta --help' for usage.\n"},
+		"Usage":    {"help is one command away", usageError{errors.New("no")}, 1, "operetta: no\nRun 'operetta --help' for usage.\n"},
 		"Faults":   {"an editor finds the line", fault.Faults{wrong, wrong}, 1, "a.cue:3: x: is wrong (write y)\na.cue:3: x: is wrong (write y)\n"},
 		"Wrapped":  {"a wrapper hides no line", fmt.Errorf("loading: %w", fault.Faults{wrong}), 1, "a.cue:3: x: is wrong (write y)\n"},
 		"NoPlace":  {"a fault without a place is still ours", fault.Faults{{Message: "is empty"}}, 1, "operetta: is empty\n"},

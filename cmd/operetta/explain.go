@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -132,9 +133,9 @@ func (f explainFlags) reader(args []string) (readExplanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind, err := cluster.KindNamed(on.config, word)
+	kind, err := on.kindNamed(word)
 	if err != nil {
-		return nil, fmt.Errorf("%s: the cluster at %s serves no such kind: %w", word, on.server(), err)
+		return nil, err
 	}
 	live, err := cluster.Uncached(on.config)
 	if err != nil {
@@ -146,8 +147,17 @@ func (f explainFlags) reader(args []string) (readExplanation, error) {
 	}
 	operator := f.operator.operator(on)
 	return func(ctx context.Context) (explain.Resource, error) {
-		return explain.Reader{Cluster: live, Operator: operator}.Read(ctx, ref)
+		r, err := explain.Reader{Cluster: live, Operator: operator}.Read(ctx, ref)
+		if _, is := errors.AsType[*explain.NotFoundError](err); is {
+			err = notFound(ref, word)
+		}
+		return r, err
 	}, nil
+}
+
+// notFound is the error of a resource that does not exist, most often because its namespace is another one.
+func notFound(ref object.Ref, word string) error {
+	return fmt.Errorf("%s does not exist (operetta status %s lists those that do; -n names another namespace)", ref, word)
 }
 
 // resourceArgument returns the kind and the name in KIND/NAME or KIND NAME.

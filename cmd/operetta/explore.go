@@ -117,5 +117,5 @@ func exploredSummary(all []testedPackage) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%d of %d schedules of %d tests; %d tests end otherwise", tried, schedules, tests, failed)
+	return fmt.Sprintf("%d of %d schedules of %s; not the same end: %s", tried, schedules, count(tests, "test"), count(failed, "test"))
 }

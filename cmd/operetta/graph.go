@@ -192,6 +192,7 @@ func (f graphFlags) fromCluster(ctx context.Context, packages []string, resource
 	if err != nil {
 		return drawable{}, err
 	}
+	r.OperatorMissing = "" // a picture has no reconciles
 	ink := newInk(s.out).explain()
 	if f.outputFile != "" {
 		ink = explain.Plain

@@ -85,7 +85,7 @@ func (f importFlags) run(ctx context.Context, s streams, name string) error {
 		for _, reason := range refused.Reasons {
 			printLinef(s.err, "%s", reason)
 		}
-		return fmt.Errorf("%d objects are not imported, and nothing was written", len(objects))
+		return fmt.Errorf("not imported: %s; nothing was written", count(len(objects), "object"))
 	}
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (f importFlags) run(ctx context.Context, s streams, name string) error {
 	for _, note := range result.Notes {
 		printLinef(s.err, "note: %s", note)
 	}
-	printLinef(s.out, "%d objects in %d components; next: operetta vet ./%s && operetta test ./%s", result.Objects, result.Components, name, name)
+	printLinef(s.out, "%s in %s; next: operetta vet ./%s && operetta test ./%s", count(result.Objects, "object"), count(result.Components, "component"), name, name)
 	return nil
 }
 

@@ -74,6 +74,11 @@ With --chart, the same is written as a Helm chart: the service account has the n
 release, and the namespace is that of the release. Definitions stay when a release is
 uninstalled, because all resources would go with them.
 
+With --olm, the same is written as a bundle for the Operator Lifecycle Manager, in the format
+registry+v1: a ClusterServiceVersion with the Deployment and its rights, the definitions, which OLM
+applies then and not the operator, and the packages. The policies are in a file beside it, because
+OLM installs none.
+
 The policy for Patches knows the built-in kinds and the kinds that the packages render, and
 denies a Patch of any other kind. So name all packages in one call.
 
@@ -89,6 +94,7 @@ type installFlags struct {
 	chart string
 	// argocd also prints the health check for Argo CD.
 	argocd bool
+	bundle bundleFlags
 	// signatures is the file that says which signatures contents need, or "".
 	signatures string
 }
@@ -104,16 +110,18 @@ func newInstall(s streams) *cobra.Command {
   # An operator outside the cluster, with its own user
   operetta install ./cue/webapp --operator-user alice
 
-  # An operator for one namespace
-  operetta install ./cue/webapp -n team-a --service-account team-a/operetta`,
+  # An operator for one namespace, and one for two
+  operetta install ./cue/webapp -n team-a --service-account team-a/operetta
+  operetta install ./cue/webapp -n team-a,team-b`,
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(); err != nil {
 				return err
 			}
-			if err := f.checkChart(cmd); err != nil {
+			if err := errors.Join(f.checkChart(cmd), f.bundle.check(cmd)); err != nil {
 				return err
 			}
+			f.completeBundle()
 			defaults := f.prepareChart()
 			all, err := f.manifests(cmd.Context(), s, args)
 			if err != nil {
@@ -126,6 +134,9 @@ func newInstall(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if f.bundle.folder != "" {
+				return f.writeBundle(cmd.Context(), s, args, printed)
+			}
 			noteUnserved(s, printed)
 			return printManifests(s.out, f.output, printed)
 		},
@@ -133,9 +144,10 @@ func newInstall(s streams) *cobra.Command {
 	outputFlag(cmd, &f.output, formatYAML, formatJSON)
 	f.addFlags(cmd)
 	cmd.Flags().StringArrayVar(&f.policies.Operators, "operator-user", nil, "user that an operator elsewhere acts as; repeat the flag for more")
-	cmd.Flags().StringVarP(&f.options.Namespace, "namespace", "n", "", "the one namespace that the operator serves; by default all")
+	namespacesFlag(cmd, &f.options.Namespaces, "namespaces that the operator serves, separated by commas; repeat the flag for more; all by default")
 	cmd.Flags().StringVar(&f.run.PackageSelector, "package-selector", "", "labels of the Packages to serve, such as team=a; all by default")
 	cmd.Flags().StringVar(&f.chart, "chart", "", "write a Helm chart into this folder and print nothing; its release names the service account and the namespace")
+	f.bundle.addFlags(cmd)
 	cmd.Flags().BoolVar(&f.argocd, "argocd", false, "also print the health checks of the kinds for Argo CD, a part of its ConfigMap")
 	cmd.Flags().StringVar(&f.signatures, "require-signatures", "", "file that says which signatures contents from registries need, as for operetta run; the operator gets it as a ConfigMap")
 	cmd.Flags().StringVar(&f.run.Image, "image", "operetta:latest", "image of the operator")
@@ -173,20 +185,23 @@ func (f *installFlags) check() error {
 // checkShards errors if the shards contradict other flags.
 func (f *installFlags) checkShards() error {
 	shards := f.options.Shards
+	if err := object.CheckLease(f.options.LeaderElectionID); err != nil {
+		return usageError{fmt.Errorf("--leader-election-id: %w", err)}
+	}
 	switch {
 	case shards == 0:
 		return nil
 	case shards < 0 || shards > object.MaxShards:
 		return usageError{fmt.Errorf("--shards: there are 1 to %d", object.MaxShards)}
-	case f.options.LeaderElectionID == "" || f.options.PackageObjects || f.chart != "":
-		return usageError{errors.New("--shards: it needs a Lease, and goes neither with --packages-from-cluster nor with --chart")}
+	case f.options.LeaderElectionID == "" || f.chart != "":
+		return usageError{errors.New("--shards: it needs a Lease, and does not go with --chart")}
 	}
 	return nil
 }
 
 // manifests examines packages, and returns a function that returns what is installed, by the options as they are by then.
 func (f *installFlags) manifests(ctx context.Context, s streams, args []string) (func() ([]manifest, error), error) {
-	f.policies.Namespace = f.options.Namespace
+	f.policies.Namespaces = f.options.Namespaces
 	if len(f.policies.Operators) > 0 {
 		found, err := f.examine(ctx, args)
 		if err != nil {

@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -65,14 +62,8 @@ func (f *installFlags) writeChart(all func() ([]manifest, error), defaults insta
 		return err
 	}
 	chart := install.Chart(files, defaults)
-	for _, name := range slices.Sorted(maps.Keys(chart)) {
-		path := filepath.Join(f.chart, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("writing the chart: %w", err)
-		}
-		if err := os.WriteFile(path, []byte(chart[name]), 0o644); err != nil {
-			return fmt.Errorf("writing the chart: %w", err)
-		}
+	if err := overwriteFiles(f.chart, chart); err != nil {
+		return fmt.Errorf("writing the chart: %w", err)
 	}
 	return nil
 }

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
@@ -15,9 +18,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/csaupgrade"
+	"k8s.io/client-go/util/retry"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/crd"
 	"sigs.k8s.io/yaml"
@@ -31,34 +37,11 @@ func installCRD(ctx context.Context, config *rest.Config, log logr.Logger, want 
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	text, err := crd.YAML(want)
-	if err != nil {
-		return err
-	}
-	body, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		return fmt.Errorf("%s: %w", want.Name, err)
-	}
 	crds := client.CustomResourceDefinitions()
-	force := true
+	// Another process may write the definition at any time, as may what notes in it who converts and whether it is established.
+	changed := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 	err = retryOutage(ctx, config, log, func() error {
-		present, err := crds.Get(ctx, want.Name, metav1.GetOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return err
-		}
-		if crd.IsNewer(present, want) {
-			log.Info("the definition is that of a newer engine, and stays", "definition", want.Name, "number", present.Annotations[crd.DefinitionsAnnotation], "own", want.Annotations[crd.DefinitionsAnnotation])
-			return nil
-		}
-		if err := crd.CheckStored(present, want); err != nil {
-			return err
-		}
-		if err := endConversion(ctx, crds, present, want); err != nil {
-			return err
-		}
-		// Server-side apply is used because client-side apply stores the object in an annotation, which is limited to 256 KiB.
-		_, err = crds.Patch(ctx, want.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: cluster.FieldManager, Force: &force})
-		return err
+		return retry.OnError(definitionConflicts, changed, func() error { return writeCRD(ctx, crds, log, want) })
 	})
 	if err != nil {
 		return fmt.Errorf("installing %s: %w", want.Name, err)
@@ -69,24 +52,100 @@ func installCRD(ctx context.Context, config *rest.Config, log logr.Logger, want 
 	return waitServed(ctx, config, want)
 }
 
+// writeCRD writes a definition, unless the present one is that of a newer engine. Whatever it decides holds for what it writes: it
+// errors with Conflict or AlreadyExists if somebody else has written meanwhile.
+func writeCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, log logr.Logger, want *apiextensionsv1.CustomResourceDefinition) error {
+	present, err := crds.Get(ctx, want.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		present, err = createCRD(ctx, crds, want)
+	}
+	if err != nil {
+		return err
+	}
+	if crd.IsNewer(present, want) {
+		log.Info("the definition is that of a newer engine, and stays", "definition", want.Name, "number", present.Annotations[crd.DefinitionsAnnotation], "own", want.Annotations[crd.DefinitionsAnnotation])
+		return nil
+	}
+	if err := crd.CheckStored(present, want); err != nil {
+		return err
+	}
+	if present, err = endConversion(ctx, crds, present, want); err != nil {
+		return err
+	}
+	if present, err = ownByApply(ctx, crds, present); err != nil {
+		return err
+	}
+	over := want.DeepCopy()
+	over.ResourceVersion = present.ResourceVersion
+	body, err := crdJSON(over)
+	if err != nil {
+		return err
+	}
+	_, err = crds.Patch(ctx, want.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: cluster.FieldManager, Force: new(true)})
+	return err
+}
+
+// crdJSON returns what is applied. Server-side apply is used because client-side apply stores the object in an annotation, which is
+// limited to 256 KiB.
+func crdJSON(of *apiextensionsv1.CustomResourceDefinition) ([]byte, error) {
+	text, err := crd.YAML(of)
+	if err != nil {
+		return nil, err
+	}
+	body, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", of.Name, err)
+	}
+	return body, nil
+}
+
+// makerPrefix begins the names of the managers that create definitions.
+const makerPrefix = cluster.FieldManager + "-create-"
+
+// createCRD creates a definition. It is an apply, because a role that names the definition allows no other creation. An apply has no
+// precondition that there is none yet, so the manager is one that nobody else has who applies anything else, and it takes no field
+// from others: it errors with Conflict if somebody has created another definition meanwhile. ownByApply hands the fields over.
+func createCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, want *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
+	body, err := crdJSON(want)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(body)
+	return crds.Patch(ctx, want.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: makerPrefix + hex.EncodeToString(sum[:8])})
+}
+
+// ownByApply makes what was created or patched count as applied: otherwise a later apply could not take away from it what the
+// definition does not have any more.
+func ownByApply(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, present *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
+	for i := range present.ManagedFields {
+		if m := &present.ManagedFields[i]; strings.HasPrefix(m.Manager, makerPrefix) {
+			m.Manager, m.Operation = cluster.FieldManager, metav1.ManagedFieldsOperationUpdate
+		}
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(present, sets.New(cluster.FieldManager), cluster.FieldManager)
+	if err != nil || patch == nil {
+		return present, err
+	}
+	return crds.Patch(ctx, present.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: cluster.FieldManager})
+}
+
 // endConversion takes the webhook out of a definition that converts, if the one that is installed next does not. The apply
-// alone would leave the part that the keeper of the certificates owns.
-func endConversion(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, present, next *apiextensionsv1.CustomResourceDefinition) error {
+// alone would leave the part that the keeper of the certificates owns. It returns the present definition.
+func endConversion(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, present, next *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
 	converts := func(d *apiextensionsv1.CustomResourceDefinition) bool {
 		return d.Spec.Conversion != nil && d.Spec.Conversion.Webhook != nil
 	}
 	if !converts(present) || converts(next) {
-		return nil
+		return present, nil
 	}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": present.ResourceVersion}, "spec": map[string]any{
 		"conversion": map[string]any{"strategy": apiextensionsv1.NoneConverter, "webhook": nil},
 		"versions":   next.Spec.Versions, // at once: nobody reads one version for another one meanwhile
 	}})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = crds.Patch(ctx, next.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: cluster.FieldManager})
-	return err
+	return crds.Patch(ctx, next.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: cluster.FieldManager})
 }
 
 // waitEstablished waits until a CustomResourceDefinition has the condition Established. It errors

@@ -4,13 +4,16 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"operetta.dev/engine/controller"
 )
 
 func TestDefinitionIsInstalledOnceItsKindIsServed(t *testing.T) {
@@ -56,6 +59,42 @@ func TestDefinitionIsInstalledOnceItsKindIsServed(t *testing.T) {
 	}
 	if requests != 4 {
 		t.Errorf("installCRD returned after %d discovery requests, but the kind is served from the fourth on", requests)
+	}
+}
+
+// A shard that follows works with the definition that whoever installs it has installed.
+func TestAShardThatFollowsWaitsForFieldsOnlyIfShardZeroInstallsThem(t *testing.T) {
+	t.Parallel()
+	wanted := numberedDefinition("")
+	wanted.Spec.Versions[0].Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+		Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"more": {Type: "string"}},
+	}}
+	for name, tc := range map[string]struct {
+		reason, crds string
+		present      bool
+		says         string
+	}{
+		"Lacking":    {"what it writes there would be dropped", crdsApply, true, "things.example.com lacks v1.more; shard 0 installs it"},
+		"Missing":    {"", crdsApply, false, "shard 0 does that"},
+		"LeftToAll":  {"shard 0 serves with it, too", crdsLeave, true, ""},
+		"LeftAndOut": {"no process installs it", crdsLeave, false, "with --crds=leave the operator does not install it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &definitionStore{t: t}
+			if tc.present {
+				s.is = numberedDefinition("")
+				s.is.Spec.Versions[0].Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}
+			}
+			server := httptest.NewServer(s.serving())
+			defer server.Close()
+			o := &operator{config: &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, flags: runFlags{crds: tc.crds}}
+			o.flags.options.Shard = controller.Shard{Index: 1, Count: 2}
+			err := objectExaminer{o}.InstallCRD(t.Context(), wanted, nil)
+			if tc.says == "" && err != nil || tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
+				t.Errorf("%s: %v, want %q", tc.reason, err, tc.says)
+			}
+		})
 	}
 }
 

@@ -15,6 +15,9 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
 )
 
 // streams are what a command reads and writes, so that a test can be its terminal.
@@ -29,6 +32,8 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal ends the work in order, the second ends the process.
 	context.AfterFunc(ctx, stop)
+	// Libraries log errors that they return as well. Commands that log, log those of libraries.
+	klog.SetLogger(logr.Discard())
 	os.Exit(run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, program: os.Args[0]}))
 }
 

@@ -46,6 +46,8 @@ type operator struct {
 	mu sync.Mutex
 	// broken holds the folders of packages that have not been served since the start.
 	broken map[string]bool
+	// waiting counts the definitions that this shard waits for shard 0 to install.
+	waiting int
 }
 
 // firstLoad is the result of loading a package at startup.
@@ -95,39 +97,63 @@ func (o *operator) run(ctx context.Context, dirs []string) error {
 // channel is closed once the Packages of the cluster have been tried, too; it may be nil.
 func (o *operator) startPackages(ctx context.Context, group *errgroup.Group, dirs []string, tried <-chan struct{}) error {
 	loads := o.loadAll(ctx, dirs)
+	all := &folders{operator: o, group: group, watched: map[string]context.CancelFunc{}}
+	if o.flags.options.Shard.First() {
+		if err := o.tryPackages(ctx, all, loads, len(dirs), tried); err != nil {
+			return err
+		}
+	} else { // shard 0 may install the definitions at any time, or only after this process has become ready
+		group.Go(func() error { return o.tryPackages(ctx, all, loads, len(dirs), tried) })
+	}
+	o.log.Info("running", "packages", dirs, "packagesFromCluster", tried != nil)
+	return ctx.Err()
+}
+
+// tryPackages serves the packages of all folders that pass their checks, and those that come later.
+func (o *operator) tryPackages(ctx context.Context, all *folders, loads <-chan firstLoad, n int, tried <-chan struct{}) error {
 	if o.flags.options.LeaderElection { // otherwise it was installed before
 		for _, definition := range o.flags.ownCRDs() {
 			if err := o.installDefinition(ctx, definition); err != nil {
-				return err
+				return endedBy(ctx, err)
 			}
 		}
 	}
-	first := collectLoads(loads, len(dirs))
+	first := collectLoads(loads, n)
 	if err := checkKindsUnique(first); err != nil {
 		return err
 	}
 	// The stored version of a broken package must not take the kind of a package that is not broken.
 	slices.SortStableFunc(first, func(a, b firstLoad) int { return brokenLast(a) - brokenLast(b) })
-	all := &folders{operator: o, group: group, watched: map[string]context.CancelFunc{}}
+	var each errgroup.Group
+	if o.flags.options.Shard.First() {
+		each.SetLimit(1) // in that order
+	}
 	for _, a := range first {
-		if err := all.serve(ctx, a); err != nil {
-			return err
-		}
+		each.Go(func() error { return all.serve(ctx, a) })
 	}
-	for range len(dirs) - len(first) {
-		if err := all.serve(ctx, <-loads); err != nil {
-			return err
-		}
+	for range n - len(first) {
+		a := <-loads
+		each.Go(func() error { return all.serve(ctx, a) })
 	}
-	group.Go(func() error { return all.follow(ctx, o.flags.patterns) })
+	if err := each.Wait(); err != nil {
+		return endedBy(ctx, err)
+	}
+	all.group.Go(func() error { return all.follow(ctx, o.flags.patterns) })
 	close(o.foldersTried)
 	if tried == nil {
 		o.manager.PackagesLoaded()
 	} else {
-		group.Go(func() error { o.awaitPackages(ctx, tried); return nil })
+		all.group.Go(func() error { o.awaitPackages(ctx, tried); return nil })
 	}
-	o.log.Info("running", "packages", dirs, "packagesFromCluster", tried != nil)
-	return ctx.Err()
+	return nil
+}
+
+// endedBy returns an error unless the process is about to end, which is its cause then.
+func endedBy(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
 }
 
 // awaitPackages says that every package has been tried, once the Packages of the cluster have been. Only
@@ -308,7 +334,7 @@ func (o *operator) serveOrSwap(ctx context.Context, p, running *program.Program)
 func (o *operator) ready() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.broken) == 0 {
+	if len(o.broken) == 0 || o.waiting > 0 {
 		return nil
 	}
 	return fmt.Errorf("packages not served yet: %s", strings.Join(slices.Sorted(maps.Keys(o.broken)), ", "))

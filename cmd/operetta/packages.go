@@ -130,13 +130,20 @@ func (e objectExaminer) InstallCRD(ctx context.Context, definition *apiextension
 	}
 	present, err := client.CustomResourceDefinitions().Get(ctx, definition.Name, metav1.GetOptions{})
 	switch missing := apierrors.IsNotFound(err); {
+	case err != nil && !missing:
+		return fmt.Errorf("looking for %s: %w", definition.Name, err)
 	case missing && e.flags.crds == crdsLeave:
 		return fmt.Errorf("%s is not installed, and with --crds=leave the operator does not install it: %w", definition.Name, err)
-	case missing:
-	case err != nil:
-		return fmt.Errorf("looking for %s: %w", definition.Name, err)
 	case e.flags.crds == crdsLeave:
 		return waitServed(ctx, e.config, definition)
+	case missing && !e.flags.options.Shard.First():
+		return fmt.Errorf("%s is not installed yet; shard 0 does that: %w", definition.Name, err)
+	case !e.flags.options.Shard.First():
+		if lacking := crd.Lacks(present, definition); lacking != "" {
+			return fmt.Errorf("%s lacks %s; shard 0 installs it", definition.Name, lacking)
+		}
+		return waitServed(ctx, e.config, definition)
+	case missing:
 	default:
 		owner, ours := present.Labels[crd.PackageLabel]
 		if !ours {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/evaluate"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
@@ -43,7 +44,7 @@ In memory there are no admission webhooks and no quotas, and fields that are no 
 do not get the defaults of the API server: they are shown as removed. Values of Secrets are never
 shown, only that they differ.
 
-The exit code is 0 if nothing changes, 3 if something does or a resource becomes invalid, and 1 if
+The exit code is 0 if nothing changes, 2 if something does or a resource becomes invalid, and 1 if
 there is no plan.`
 
 const planExample = `  operetta plan ./cue/webapp
@@ -156,7 +157,7 @@ func makePlan(ctx context.Context, s streams, o plan.Options) (plan.Plan, error)
 
 // options returns the settings of a plan, and what ends its workers.
 func (f *planFlags) options(ctx context.Context, s streams, args []string) (plan.Options, func(), error) {
-	o := plan.Options{Namespace: f.namespace, Parallel: runtime.GOMAXPROCS(0)}
+	o := plan.Options{Namespaces: object.OneNamespace(f.namespace), Parallel: runtime.GOMAXPROCS(0)}
 	nothing := func() {}
 	var err error
 	if o.ConfigMap, err = parseConfigKey(f.configMap); err != nil {
@@ -168,7 +169,7 @@ func (f *planFlags) options(ctx context.Context, s streams, args []string) (plan
 	}
 	o.New, err = loadVersion(ctx, pool, args)
 	if err == nil && o.New.Program.Meta().ClusterScoped {
-		o.Namespace = "" // its resources are in none
+		o.Namespaces = nil // its resources are in none
 	}
 	if err == nil && f.old != "" {
 		var old plan.Version
@@ -236,11 +237,19 @@ func (f *planFlags) snapshot(s streams, p *program.Program) (plan.Snapshot, time
 	if err != nil {
 		return nil, time.Time{}, err
 	}
+	// What cannot be reached shows here, without the request that happens to be the first.
+	_, err = live.Scope(context.Background(), p.GroupVersionKind())
+	switch {
+	case cluster.IsKindNotServed(err):
+		printLinef(s.err, "note: the cluster does not serve %s; operetta crd prints its definition", p.GroupVersionKind().GroupKind())
+	case err != nil:
+		return nil, time.Time{}, on.outage(err)
+	}
 	namespace := f.namespace
 	if p.Meta().ClusterScoped {
 		namespace = ""
 	}
-	return plan.NewLive(live, namespace), time.Now(), nil
+	return plan.NewLive(live, object.OneNamespace(namespace)), time.Now(), nil
 }
 
 // given reads the custom resources of the files.

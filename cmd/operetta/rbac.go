@@ -46,10 +46,10 @@ A kind that only an evaluation knows, such as one from the spec, is a fault. The
 kind that is not built in is taken from the packages and from the CRDs that -f gives. It is
 guessed otherwise, with a warning.
 
-With --namespace the operator serves one namespace and has Roles in it. What a package owns or
-reads elsewhere, according to its reach, adds Roles there, or a ClusterRole if the reach is open
-or the kind is cluster-scoped. An administrator installs the CRDs then, and the operator is run
-with --crds leave.
+With --namespace the operator serves one namespace, or some, and has Roles in each. What a
+package owns or reads elsewhere, according to its reach, adds Roles there, or a ClusterRole if
+the reach is open or the kind is cluster-scoped. An administrator installs the CRDs then, and
+the operator is run with --crds leave.
 
 With --shadow, the roles are those of operetta run --shadow: get, list and watch, and nothing else.
 
@@ -58,7 +58,7 @@ that service account, and the operator gets the right to impersonate it, and nob
 Packages of the cluster, name the account of each, too: the folder of a package gives its roles.
 
 With --diff, print the permissions that change between two versions of a package, or of several:
-+ is new, - is no longer needed. The exit code is 3 if there is one.
++ is new, - is no longer needed. The exit code is 2 if there is one.
 
 The default is the package in the current folder.`
 
@@ -83,8 +83,9 @@ func newRBAC(s streams) *cobra.Command {
 		Long:  rbacLong,
 		Example: `  operetta rbac ./cue/... | kubectl apply -f -
 
-  # An operator for one namespace, as with operetta run --namespace team-a
+  # An operator for one namespace, as with operetta run --namespace team-a, and one for two
   operetta rbac ./cue/webapp -n team-a --service-account team-a/operetta
+  operetta rbac ./cue/webapp -n team-a,team-b
 
   # Who only compares: operetta run --shadow
   operetta rbac --shadow ./cue/webapp --service-account default/reviewer
@@ -113,7 +114,7 @@ func newRBAC(s streams) *cobra.Command {
 	outputFlag(cmd, &f.output, formatYAML, formatJSON)
 	f.addFlags(cmd)
 	addOverlayFlag(cmd)
-	cmd.Flags().StringVarP(&f.options.Namespace, "namespace", "n", "", "the one namespace that the operator serves; by default all")
+	namespacesFlag(cmd, &f.options.Namespaces, "namespaces that the operator serves, separated by commas; repeat the flag for more; all by default")
 	cmd.Flags().BoolVar(&f.options.Shadow, "shadow", false, "the roles of operetta run --shadow, which only reads")
 	cmd.Flags().BoolVar(&f.diff, "diff", false, "print what changes between two folders or patterns of packages")
 	return cmd
@@ -125,12 +126,12 @@ func (f *rbacFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().Var(&accountFlag{&f.options}, "service-account", "namespace/name of the service account that the operator runs as")
 	cmd.Flags().StringVar(&f.options.LeaderElectionID, "leader-election-id", controller.DefaultLeaderElectionID, "name of the Lease for leader election; empty without --leader-elect")
 	installs := []string{crdsApply, crdsLeave}
-	cmd.Flags().Var(&choice{value: &f.crds, values: installs}, "crds", "whether the operator applies CustomResourceDefinitions; by default it does unless it serves one namespace")
+	cmd.Flags().Var(&choice{value: &f.crds, values: installs}, "crds", "whether the operator applies CustomResourceDefinitions; by default it does unless it serves some namespaces")
 	completeFlag(cmd, "crds", installs)
 	cmd.Flags().BoolVar(&f.options.PackageObjects, "packages-from-cluster", false, "also print what operetta run --packages-from-cluster needs; then no package needs to be named")
 	cmd.Flags().StringArrayVar(&f.options.PullSecrets, "pull-secret", nil, "name of a Secret in the operator's namespace with credentials for the registries of Packages; repeat the flag for more")
 	cmd.Flags().StringVar(&f.configMap, "config-map", "", "namespace/name of the ConfigMap with the configuration, as with operetta run")
-	cmd.Flags().StringVar(&f.metricsToken, "metrics-token-secret", "", "name of a Secret in the operator's namespace whose key token has the token of those who may read metrics; by default the API server is asked who may, and an operator of one namespace serves metrics inside its pod alone")
+	cmd.Flags().StringVar(&f.metricsToken, "metrics-token-secret", "", "name of a Secret in the operator's namespace whose key token has the token of those who may read metrics; by default the API server is asked who may, and an operator of some namespaces serves metrics inside its pod alone")
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file with CRDs of kinds that the packages render or read; - is standard input")
 	completeManifests(cmd, "filename")
 	f.accounts.addFlag(cmd)
@@ -171,8 +172,8 @@ type rights struct {
 
 // complete sets the options that follow from flags.
 func (f *rbacFlags) complete() error {
-	f.options.InstallsCRDs = f.crds == crdsApply || f.crds == "" && f.options.Namespace == ""
-	f.options.SecureMetrics = f.options.Namespace == "" && f.metricsToken == ""
+	f.options.InstallsCRDs = f.crds == crdsApply || f.crds == "" && f.options.Namespaces.All()
+	f.options.SecureMetrics = f.options.Namespaces.All() && f.metricsToken == ""
 	key, err := parseConfigKey(f.configMap)
 	f.options.ConfigMapNamespace, f.options.ConfigMap = key.Namespace, key.Name
 	f.options.Impersonates = f.accounts.all()

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"operetta.dev/engine/capsule"
+	"operetta.dev/engine/evaluate"
 	"operetta.dev/engine/plan"
+	"operetta.dev/engine/program"
 	"operetta.dev/engine/worker"
 )
 
@@ -27,7 +30,7 @@ With --with, another version of the package decides, and replay prints what it d
 A capsule holds no value of a Secret. Each is replaced by another text, equal values by equal texts,
 before the decision is made. Everything else is as it was in the cluster.
 
-The exit code is 0 if the decisions are the same, 3 if they are not, and 1 if there is none.`
+The exit code is 0 if the decisions are the same, 2 if they are not, and 1 if there is none.`
 
 const replayExample = `  operetta run ./cue/webapp --record /var/lib/operetta/capsules
 
@@ -126,11 +129,29 @@ func (f *replayFlags) version(ctx context.Context, pool *worker.Pool, c *capsule
 		args = []string{f.with}
 	}
 	v, err := loadVersion(ctx, pool, args)
+	if err == nil {
+		v, err = shownAs(c, pool, v)
+	}
 	if err != nil || f.with != "" || v.Program.Digest() == c.Digest {
 		return v, err
 	}
 	return v, fmt.Errorf("the capsule is of version %s of package %s, and this is version %s of package %s: give the folder of that version, or --with to see what this one does otherwise",
 		shortDigest(c.Digest), c.Package, shortDigest(v.Program.Digest()), v.Program.Name())
+}
+
+// shownAs returns a version whose messages show files as the capsule does: the folder in which somebody has the package
+// is no part of what it decides.
+func shownAs(c *capsule.Capsule, pool *worker.Pool, v plan.Version) (plan.Version, error) {
+	snapshot := v.Program.Snapshot()
+	if c.DisplayPrefix == nil || *c.DisplayPrefix == snapshot.DisplayPrefix() {
+		return v, nil
+	}
+	p, err := program.Load(snapshot.WithDisplayPrefix(*c.DisplayPrefix))
+	if err != nil {
+		return v, err
+	}
+	v.Program, v.Evaluates = p, evaluate.New(p, evaluate.Options{Backend: pool.Package(p)})
+	return v, nil
 }
 
 // print prints a replayed decision as text.
@@ -168,6 +189,9 @@ func (r replayed) print(s streams) {
 		printLinef(s.out, "version %s decides otherwise:", shortDigest(r.Replayed))
 	}
 	for _, d := range r.Differences {
-		printLinef(s.out, "\n%s", d.Text())
+		printLinef(s.out, "")
+		for line := range strings.Lines(d.Text()) {
+			printLinef(s.out, "%s", strings.TrimSuffix(line, "\n"))
+		}
 	}
 }

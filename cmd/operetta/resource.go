@@ -108,7 +108,7 @@ func prepareResource(d document, o renderOptions, p *program.Program) error {
 	if gv == stored {
 		return nil
 	}
-	spec, err := p.Convert(d.object["spec"], gv.Version, stored.Version)
+	spec, err := p.Conversions().Convert(d.object["spec"], gv.Version, stored.Version)
 	if err != nil {
 		f := at("spec")
 		f.Message = fmt.Sprintf("it cannot be converted from %s to %s: %v", gv.Version, stored.Version, err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 const rootLong = `Operetta runs Kubernetes operators that are written in CUE.
@@ -32,9 +34,8 @@ const rootExample = `  # Check a package. Each fault is printed with its file an
 const exitCodes = `
 Exit codes:
   0  success
-  1  the package, the custom resource or the cluster has a fault, or is not ready
-  2  the command line is wrong
-  3  operetta plan, operetta replay, operetta rbac --diff or operetta run --until-same has found a difference`
+  1  the package, the custom resource, the cluster or the command line has a fault, or is not ready
+  2  operetta plan, operetta replay, operetta rbac --diff or operetta run --until-same has found a difference`
 
 // newRoot returns the command with all its subcommands.
 func newRoot(s streams) *cobra.Command {
@@ -48,15 +49,16 @@ func newRoot(s streams) *cobra.Command {
 
 		SuggestionsMinimumDistance: 2,
 		DisableFlagsInUseLine:      true,
-		Args:                       usageArgs(unknownCommand),
+		Args:                       knownCommand,
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{wrongFlag(err)} })
 	root.SetUsageTemplate(root.UsageTemplate() + exitCodes + "\n")
 	root.AddCommand(newRender(s), newCRD(s), newInstall(s), newRBAC(s), newVet(s), newTest(s), newInit(s), newImport(s), newNew(s), newExplain(s), newStatus(s), newPlan(s), newDump(s), newReplay(s), newPush(s), newGraph(s), newWhy(s), newUI(s), newVersion(s), newRun(s), newWorker(s))
+	checkArguments(root)
 	if name := strings.TrimSuffix(filepath.Base(s.program), ".exe"); name == pluginName {
 		asPlugin(root)
 	}
@@ -72,13 +74,46 @@ var commandLine = regexp.MustCompile(`(?m)^(\s*|.*\| )operetta `)
 // asPlugin makes the help show what a user of kubectl types.
 func asPlugin(root *cobra.Command) {
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl operetta"}
-	for _, cmd := range append(root.Commands(), root) {
+	for _, cmd := range allCommands(root) {
 		cmd.Example = commandLine.ReplaceAllString(cmd.Example, "${1}kubectl operetta ")
 	}
 }
 
-// unknownCommand rejects arguments of the root command, which are misspelled commands.
-func unknownCommand(cmd *cobra.Command, args []string) error {
+// allCommands returns a command and all below it.
+func allCommands(of *cobra.Command) []*cobra.Command {
+	out := []*cobra.Command{of}
+	for _, cmd := range of.Commands() {
+		out = append(out, allCommands(cmd)...)
+	}
+	return out
+}
+
+// checkArguments makes the commands that cobra adds reject arguments, which it would answer with a page of help and
+// exit code 0.
+func checkArguments(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				found, rest, err := root.Find(args)
+				if err != nil {
+					return usageError{err}
+				}
+				return knownCommand(found, rest)
+			}
+		case "completion":
+			cmd.Args, cmd.RunE = knownCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			for _, shell := range cmd.Commands() {
+				shell.Args = usageArgs(cobra.ExactArgs(0))
+			}
+		}
+	}
+}
+
+// knownCommand rejects arguments of a command that has only commands below it: they are misspelled commands.
+func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -86,17 +121,39 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		err = fmt.Errorf("%w (did you mean %s?)", err, strings.Join(near, " or "))
 	}
-	return err
+	return usageError{err}
 }
 
-// usageArgs returns an argument check whose errors are usage errors.
+// usageArgs returns an argument check whose errors are usage errors, with the arguments that the command takes.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return usageError{err}
+			return usageError{fmt.Errorf("%w: %s", err, cmd.UseLine())}
 		}
 		return nil
 	}
+}
+
+// wrongFlag says what to write where the value of a flag cannot be read, in place of what package strconv says.
+func wrongFlag(err error) error {
+	invalid, is := errors.AsType[*pflag.InvalidValueError](err)
+	if !is {
+		return err
+	}
+	var want string
+	switch kind := invalid.GetFlag().Value.Type(); {
+	case kind == "bool":
+		want = "true or false"
+	case kind == "duration":
+		want = "a duration, such as 90s or 10m"
+	case kind == "uint16":
+		want = "a number from 0 to 65535"
+	case strings.Contains(kind, "int"):
+		want = "a whole number"
+	default:
+		return err
+	}
+	return fmt.Errorf("invalid argument %q for --%s: write %s", invalid.GetValue(), invalid.GetFlag().Name, want)
 }
 
 // completeFolders makes the shell complete arguments with folders.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	"operetta.dev/engine/controller"
 	"operetta.dev/engine/evaluate"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/packages"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/reconcile"
@@ -79,9 +80,11 @@ have the files of a package, or name the ConfigMap that does. Without folders, i
 those. docs/packages.md describes them.
 
 With --shards N, N processes share the custom resources: each serves those of its --shard, which
-follows from the UID of a resource. Shard 0 also installs the CustomResourceDefinitions. The
-processes agree on N by a Lease: one with another N serves nothing until all of the others have
-ended, so no resource is ever served by two of them. docs/install.md describes them.
+follows from the UID of a resource. Shard 0 also installs the CustomResourceDefinitions, and
+decides about the Packages of the cluster: the others serve what the status of a Package says
+that it serves. The processes agree on N by a Lease: one with another N serves nothing until
+all of the others have ended, so no resource is ever served by two of them. docs/install.md
+describes them.
 
 With --impersonate, the operator acts as a service account for all that concerns the custom
 resources of a package: it reads and watches them, writes their objects and status and tears
@@ -169,7 +172,7 @@ func (f *runFlags) addOutput(cmd *cobra.Command) {
 func (f *runFlags) addClusterFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.cluster.addFlags(cmd)
-	flags.StringVarP(&f.options.CustomResourceNamespace, "namespace", "n", "", "serve only the custom resources in this namespace")
+	namespacesFlag(cmd, &f.options.Namespaces, "serve only the custom resources in these namespaces, separated by commas; repeat the flag for more; all by default")
 	flags.StringVar(&f.configMap, "config-map", "", "namespace/name of a ConfigMap with the configuration, under the key PACKAGE.yaml")
 	flags.Var(&annotationList{value: &f.options.Allow, allowed: reconcile.Administrative}, "allow-annotations", "annotations of custom resources that affect others and are ignored unless listed here; none by default")
 	f.accounts.addFlag(cmd)
@@ -262,15 +265,16 @@ func (f *runFlags) checkSelector() error {
 // checkShard errors if there is no such shard, or several processes would do what only one may.
 func (f *runFlags) checkShard() error {
 	err := f.options.Shard.Check()
+	wrong := object.CheckLease(f.options.LeaderElectionID)
 	switch {
+	case f.options.LeaderElection && wrong != nil:
+		return usageError{fmt.Errorf("--leader-election-id: %w", wrong)}
 	case f.options.Shard == controller.Shard{}:
 		return nil
 	case err != nil:
 		return usageError{fmt.Errorf("--shard, --shards: %w", err)}
 	case !f.options.LeaderElection:
 		return usageError{errors.New("--shards: it needs --leader-elect, so that no two processes have the same shard")}
-	case f.packages.fromCluster && f.options.Shard.Count > 1:
-		return usageError{errors.New("--shards: Packages of the cluster are served by one process; mount the packages as folders")}
 	}
 	return nil
 }

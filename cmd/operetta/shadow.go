@@ -31,7 +31,7 @@ gets a line when it becomes the same or differs otherwise than before, with the 
 missing, those that only the other operator has, and each field with its live and its wanted
 value and its manager. Only fields that the package renders are compared. Whose an object is does
 not count. A saved change of a package compares everything anew. With --until-same the command
-exits with 0 once all resources are the same, and with 3 if they are not after --timeout. It
+exits with 0 once all resources are the same, and with 2 if they are not after --timeout. It
 reads with the permissions that operetta rbac --shadow prints. docs/shadow.md describes how to
 take a kind over.`
 
@@ -47,7 +47,7 @@ func (f *shadowFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.on, "shadow", false, "compare packages with what another operator has made of their resources, and write nothing")
 	flags.BoolVar(&f.untilSame, "until-same", false, "with --shadow: exit with 0 once all resources are the same")
-	flags.DurationVar(&f.timeout, "timeout", 0, "with --until-same: exit with 3 if they are not by then; by default there is no limit")
+	flags.DurationVar(&f.timeout, "timeout", 0, "with --until-same: exit with 2 if they are not by then; by default there is no limit")
 	flags.StringArrayVar(&f.ignore, "ignore", nil, "with --shadow: `KIND or KIND/NAME` of objects that only the other operator needs, where NAME may have *, as in ConfigMap/leader-* (repeatable)")
 }
 
@@ -168,7 +168,7 @@ func (r *shadowRun) connect(s streams) error {
 		return err
 	}
 	printLinef(s.err, "note: this compares with the cluster at %s (context: %s), and writes nothing", on.server(), on.contextName())
-	o := shadow.Options{Namespace: r.flags.options.CustomResourceNamespace, Concurrency: r.flags.options.Concurrency, UntilSame: r.flags.shadow.untilSame, Printer: r.out}
+	o := shadow.Options{Namespaces: r.flags.options.Namespaces, Concurrency: r.flags.options.Concurrency, UntilSame: r.flags.shadow.untilSame, Printer: r.out}
 	if o.ConfigMap, err = r.flags.configKey(); err != nil {
 		return err
 	}

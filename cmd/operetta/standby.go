@@ -70,33 +70,57 @@ func (o *operator) install(ctx context.Context, definition *apiextensionsv1.Cust
 }
 
 // awaitDefinition waits until a definition is established, which the leader has installed, or this
-// process when it came to lead.
-func (o *operator) awaitDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+// process when it came to lead. A shard that waits for another one also waits for the fields that its package has: what it writes
+// there would be dropped. It counts as ready meanwhile, as a rolling update replaces the other one only then.
+func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.CustomResourceDefinition) error {
 	client, err := apiextensions.NewForConfig(o.config)
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
 	}
 	tick := time.NewTicker(standbyPoll)
 	defer tick.Stop()
-	leads := o.manager.Elected()
-	if !o.flags.options.Shard.First() {
+	leads, follows := o.manager.Elected(), !o.flags.options.Shard.First()
+	if follows {
 		leads = nil // another shard installs it, whether this one leads or not
+		defer o.waits()()
 	}
-	for {
-		got, err := client.CustomResourceDefinitions().Get(ctx, crd.Name, metav1.GetOptions{})
+	for said := ""; ; {
+		got, err := client.CustomResourceDefinitions().Get(ctx, wanted.Name, metav1.GetOptions{})
 		switch {
 		case err == nil && apihelpers.IsCRDConditionTrue(got, apiextensionsv1.Established):
-			return waitServed(ctx, o.config, got)
+			lacking := ""
+			if follows {
+				lacking = crd.Lacks(got, wanted)
+			}
+			if lacking == "" {
+				return waitServed(ctx, o.config, wanted)
+			}
+			if said != lacking {
+				o.log.Info("the package is served once shard 0 has installed its definition", "definition", wanted.Name, "lacking", lacking)
+				said = lacking
+			}
 		case err != nil && !apierrors.IsNotFound(err) && !unreachable(err):
-			return fmt.Errorf("waiting for the leader to install %s: %w", crd.Name, err)
+			return fmt.Errorf("waiting for the leader to install %s: %w", wanted.Name, err)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-leads:
-			return o.install(ctx, crd)
+			return o.install(ctx, wanted)
 		case <-tick.C:
 		}
+	}
+}
+
+// waits notes that the process waits for shard 0, until the function is called that it returns.
+func (o *operator) waits() (end func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waiting++
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.waiting--
 	}
 }
 

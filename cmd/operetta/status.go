@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -103,10 +104,30 @@ func (f statusFlags) list(ctx context.Context, s streams, words []string) ([]exp
 			out = append(out, explain.Summary(u))
 		}
 	}
+	if len(kinds) > 0 && len(out) == 0 {
+		printLinef(s.err, "note: there is no %s%s", namesOf(kinds), inNamespace(f.namespace))
+	}
 	slices.SortStableFunc(out, func(a, b explain.Resource) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	return out, nil
+}
+
+// inNamespace says where something is, or is "" for everywhere.
+func inNamespace(namespace string) string {
+	if namespace == "" {
+		return ""
+	}
+	return " in namespace " + namespace
+}
+
+// namesOf returns the names of kinds that there is nothing of.
+func namesOf(kinds []schema.GroupVersionKind) string {
+	names := make([]string, len(kinds))
+	for i, kind := range kinds {
+		names[i] = kind.GroupKind().String()
+	}
+	return strings.Join(names, ", no ")
 }
 
 // rank sorts what is ready behind what is not.
@@ -122,9 +143,9 @@ func rank(r explain.Resource) int {
 func servedKinds(ctx context.Context, on target, words []string) ([]schema.GroupVersionKind, error) {
 	var out []schema.GroupVersionKind
 	for _, word := range words {
-		kind, err := cluster.KindNamed(on.config, word)
+		kind, err := on.kindNamed(word)
 		if err != nil {
-			return nil, fmt.Errorf("%s: the cluster at %s serves no such kind: %w", word, on.server(), err)
+			return nil, err
 		}
 		out = append(out, kind)
 	}
@@ -136,8 +157,11 @@ func servedKinds(ctx context.Context, on target, words []string) ([]schema.Group
 		return nil, err
 	}
 	definitions, err := client.CustomResourceDefinitions().List(ctx, metav1.ListOptions{LabelSelector: crd.PackageLabel})
-	if err != nil {
-		return nil, fmt.Errorf("looking for the kinds of packages (name kinds if you may not list definitions): %w", err)
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("looking for the kinds of packages: %w (name kinds, such as webapps)", err)
+	case err != nil:
+		return nil, fmt.Errorf("looking for the kinds of packages: %w", on.outage(err))
 	}
 	for _, d := range definitions.Items {
 		for _, v := range d.Spec.Versions {
@@ -158,8 +182,11 @@ func printStatuses(s streams, all []explain.Resource) error {
 		if at := r.Since(); !at.IsZero() {
 			since = duration.HumanDuration(max(0, time.Since(at)))
 		}
-		fmt.Fprintf(w, "%s\t%s/%s\t%s\t%s\t%s\t%s\n", cmp.Or(r.Namespace, "-"), strings.ToLower(r.Kind), r.Name,
-			cmp.Or(string(r.Phase), "-"), cmp.Or(r.Ready, "-"), since, joinWords(r.Message))
+		line := []string{cmp.Or(r.Namespace, "-"), strings.ToLower(r.Kind) + "/" + r.Name, cmp.Or(string(r.Phase), "-"), cmp.Or(r.Ready, "-"), since}
+		if why := joinWords(r.Message); why != "" {
+			line = append(line, why)
+		}
+		fmt.Fprintln(w, strings.Join(line, "\t"))
 	}
 	return w.Flush()
 }

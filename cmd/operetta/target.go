@@ -17,10 +17,13 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	authentication "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"operetta.dev/engine/cluster"
 )
 
 // A target is the cluster that a command acts on, and how it was chosen.
@@ -52,7 +55,7 @@ func findTarget(f clusterFlags) (target, error) {
 	config, err := loader.ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
-		return target{}, errors.New("no cluster found: pass --kubeconfig or set KUBECONFIG; `make run` starts a local cluster")
+		return target{}, errors.New("no cluster found: pass --kubeconfig or set KUBECONFIG (in a clone of the repository, `make run` starts a cluster)")
 	case err != nil:
 		return target{}, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
@@ -91,6 +94,27 @@ var (
 	localContexts = []string{"minikube", "docker-desktop", "rancher-desktop", "orbstack", "colima"}
 	localPrefixes = []string{"kind-", "k3d-", "minikube-"}
 )
+
+// kindNamed returns the kind that a word means on the cluster. It errors if the cluster serves none.
+func (t target) kindNamed(word string) (schema.GroupVersionKind, error) {
+	kind, err := cluster.KindNamed(t.config, word)
+	switch {
+	case meta.IsNoMatchError(err):
+		return kind, fmt.Errorf("%s: the cluster at %s serves no such kind (kubectl api-resources lists all)", word, t.server())
+	case err != nil:
+		return kind, fmt.Errorf("looking for the kind %s: %w", word, t.outage(err))
+	}
+	return kind, nil
+}
+
+// outage returns an error of a request, without the request if the cluster could not be reached: it would be the
+// same for any other.
+func (t target) outage(err error) error {
+	if network, is := errors.AsType[*net.OpError](err); is {
+		return fmt.Errorf("the cluster at %s cannot be reached: %w", t.server(), network)
+	}
+	return err
+}
 
 // isLocal reports whether the cluster runs on this machine, by its address or by the name
 // that a tool has given to its context.

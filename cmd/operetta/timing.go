@@ -1,6 +1,10 @@
 package main
 
-import "time"
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
 
 // All timing of the command is in this file; docs/timing.md has a table of it.
 
@@ -29,12 +33,18 @@ const (
 	standbyPoll = time.Second
 	// establishedTimeout is how long that may take.
 	establishedTimeout = time.Minute
+	// definitionPause is after how long a CustomResourceDefinition is written anew that somebody else has written meanwhile. It
+	// doubles with each time.
+	definitionPause = 10 * time.Millisecond
 	// outageRetry is how often a request is retried at startup while the API server cannot be reached.
 	outageRetry = 2 * time.Second
 	// identityTimeout is how long the API server may take to return the identity of the user. If it
 	// cannot be reached, the command goes on without.
 	identityTimeout = 5 * time.Second
 )
+
+// definitionConflicts bounds how often that is tried, for 5 s in all.
+var definitionConflicts = wait.Backoff{Steps: 10, Duration: definitionPause, Factor: 2, Jitter: 0.1}
 
 // The operator.
 const (

@@ -37,7 +37,7 @@ func newVersion(s streams) *cobra.Command {
 contract (schemas/operator). Two binaries with the same CUE version and the same contract
 accept the same packages.`,
 		Example: "  operetta version\n  operetta version -o json",
-		Args:    usageArgs(cobra.NoArgs),
+		Args:    usageArgs(cobra.ExactArgs(0)),
 		RunE: func(*cobra.Command, []string) error {
 			v, err := currentVersions()
 			if err != nil {

@@ -146,9 +146,9 @@ func (f whyFlags) fromCluster(ctx context.Context, p *program.Program, resource 
 	if err != nil {
 		return none, nil, err
 	}
-	kind, err := cluster.KindNamed(on.config, word)
+	kind, err := on.kindNamed(word)
 	if err != nil {
-		return none, nil, fmt.Errorf("%s: the cluster at %s serves no such kind: %w", word, on.server(), err)
+		return none, nil, err
 	}
 	if want := p.GroupVersionKind(); kind.GroupKind() != want.GroupKind() {
 		return none, nil, fmt.Errorf("%s is %s, but package %s is for %s", resource, kind.GroupKind(), p.Name(), want.GroupKind())
@@ -166,7 +166,7 @@ func (f whyFlags) fromCluster(ctx context.Context, p *program.Program, resource 
 		return none, nil, err
 	}
 	if cr == nil {
-		return none, nil, fmt.Errorf("%s does not exist", ref)
+		return none, nil, notFound(ref, word)
 	}
 	in, notes, err := why.Gather(ctx, live, p, cr)
 	return in, slices.Clip(notes), err

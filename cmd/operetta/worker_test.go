@@ -16,6 +16,7 @@ import (
 
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/worker"
+	"operetta.dev/test/machine"
 )
 
 // startWorker does what a worker does before it looks at the package.
@@ -123,6 +124,7 @@ func newTestExaminer(program string) *examiner {
 }
 
 func TestAWorkerThatDoesNotAnswerIsALine(t *testing.T) {
+	machine.Serial(t)
 	for name, c := range map[string]struct{ reason, program, want string }{
 		"Overflow": {"Go's stack is no help to whoever wrote the CUE", "overflow", "CUE crashed: endless recursion; does a definition contain itself?"},
 		"Hoard":    {"the operator goes on, and says what it is", "hoard", "the check needs more than 128 MiB; does the package loop without end?"},

@@ -41,7 +41,7 @@ const (
 type Converter interface {
 	// Digest is that of the files of the package.
 	Digest() string
-	// ConvertContext returns what Program.ConvertResource returns. It ends before the context does.
+	// ConvertContext returns what Conversions.ConvertResource returns. It ends before the context does.
 	ConvertContext(ctx context.Context, c program.Conversion) (map[string]any, error)
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +20,7 @@ import (
 	"operetta.dev/engine/admission"
 	"operetta.dev/engine/program"
 	"operetta.dev/test/inline"
+	"operetta.dev/test/machine"
 )
 
 // old is a package with two versions.
@@ -61,7 +63,7 @@ func (c *converting) ConvertContext(_ context.Context, of program.Conversion) (m
 	case "busy":
 		return nil, &program.UnavailableError{Err: errors.New("there is no worker")}
 	}
-	return c.ConvertResource(of)
+	return c.Conversions().ConvertResource(of)
 }
 
 // conversions returns the handler of a package, and the package.
@@ -268,7 +270,7 @@ func (b *blocking) ConvertContext(ctx context.Context, of program.Conversion) (m
 	b.began <- of.Name
 	select {
 	case <-b.next:
-		return b.ConvertResource(of)
+		return b.Conversions().ConvertResource(of)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -276,35 +278,56 @@ func (b *blocking) ConvertContext(ctx context.Context, of program.Conversion) (m
 
 func TestAReviewOfManyLetsOthersThrough(t *testing.T) {
 	t.Parallel()
+	const objects = 40
 	p := &blocking{inline.Program(t, old), make(chan string), make(chan struct{})}
 	h := admission.NewConversions(func(schema.GroupKind) admission.Converter { return p }, 1, logr.Discard())
 	var many []string
-	for range 200 {
+	for range objects {
 		many = append(many, aShop("v1beta1", "many", `{}`))
 	}
 	answered := make(chan int, 2)
 	ask := func(objects ...string) {
-		answered <- post(t, h, nil, conversion("shop.example/v1", objects...)).Code
+		answered <- post(t, h, func(r *http.Request) { r.URL.RawQuery = "timeout=30s" }, conversion("shop.example/v1", objects...)).Code
 	}
 	go ask(many...)
-	<-p.began // the first one has the only slot
+	p.expectBegun(t) // the first one has the only slot
 	go ask(strings.Replace(aShop("v1beta1", "other", `{}`), "town", "village", 1))
 	before := 1
-	for done := range 201 {
-		p.next <- struct{}{}
-		if done == 200 {
-			break
-		}
-		if <-p.began == "other" {
+	for done := range objects {
+		p.letGoOn(t)
+		if p.expectBegun(t) == "other" {
 			before = done + 1
 		}
 	}
+	p.letGoOn(t)
 	for range 2 {
 		if code := <-answered; code != http.StatusOK {
 			t.Errorf("a review got %d", code)
 		}
 	}
-	if before >= 200 {
+	if before >= objects {
 		t.Errorf("the other review waited for all %d", before)
+	}
+}
+
+// expectBegun waits until a conversion begins, and returns the name of its object.
+func (b *blocking) expectBegun(t *testing.T) string {
+	t.Helper()
+	select {
+	case name := <-b.began:
+		return name
+	case <-time.After(machine.Patience):
+		t.Fatal("no conversion begins: the reviews have ended")
+		return ""
+	}
+}
+
+// letGoOn lets a conversion that has begun go on.
+func (b *blocking) letGoOn(t *testing.T) {
+	t.Helper()
+	select {
+	case b.next <- struct{}{}:
+	case <-time.After(machine.Patience):
+		t.Fatal("no conversion waits: the reviews have ended")
 	}
 }

@@ -30,7 +30,7 @@ type Package interface {
 	Review(ctx context.Context, s program.Session) (program.Review, error)
 	// Converts are the served versions besides the storage version, which resources of a request have.
 	Converts() []string
-	// ConvertContext returns what Program.ConvertResource returns.
+	// ConvertContext returns what Conversions.ConvertResource returns.
 	ConvertContext(ctx context.Context, c program.Conversion) (map[string]any, error)
 	// Plan says in a line each what a reconcile of a resource would do to objects. It writes nothing. before is
 	// the resource as it is, or nil if it does not exist yet; it errors if that is not so, because a request

@@ -87,7 +87,7 @@ func (r *reviewer) ConvertContext(_ context.Context, of program.Conversion) (map
 	if r.unconverted != nil {
 		return nil, r.unconverted
 	}
-	return r.ConvertResource(of)
+	return r.Conversions().ConvertResource(of)
 }
 
 func (r *reviewer) Review(_ context.Context, s program.Session) (program.Review, error) {

@@ -29,6 +29,9 @@ type Capsule struct {
 	Package  string   `json:"package"`
 	Digest   string   `json:"digest"`
 	Resource Resource `json:"resource"`
+	// DisplayPrefix is the prefix with which the messages of the decision show the files of the package, where the
+	// operator had them. Capsules of before have none.
+	DisplayPrefix *string `json:"shown,omitempty"`
 	// Taken is when the reconcile began.
 	Taken time.Time `json:"taken"`
 	// ConfigMap names the configuration of the operator, and Allow are the administrative annotations that count there.

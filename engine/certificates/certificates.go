@@ -26,8 +26,8 @@ import (
 
 // The keys of the Secret. The first two are those of a Secret of type kubernetes.io/tls.
 const (
-	CertificateKey     = "tls.crt"
-	PrivateKeyKey      = "tls.key"
+	certificateKey     = "tls.crt"
+	privateKeyKey      = "tls.key"
 	AuthoritiesKey     = "ca.crt"
 	nextCertificateKey = "next.crt"
 	nextPrivateKeyKey  = "next.key"
@@ -55,7 +55,7 @@ type Result struct {
 // Next returns what a Secret is to have. Trusted is for how long all callers have been told to trust the
 // authorities in it, or negative if one has not. It errors if no certificate can be made.
 func Next(data map[string][]byte, o Options, trusted time.Duration, now time.Time) (Result, error) {
-	current, err := o.pair(data[CertificateKey], data[PrivateKeyKey], now)
+	current, err := o.pair(data[certificateKey], data[privateKeyKey], now)
 	if err != nil || !bytes.Contains(data[AuthoritiesKey], current.authority) {
 		// Nobody can be served, so there is nothing to wait for.
 		made, failed := o.make()
@@ -85,10 +85,10 @@ func Next(data map[string][]byte, o Options, trusted time.Duration, now time.Tim
 
 // Serving returns the certificate that the data of a Secret has to be served. It errors if there is none.
 func Serving(data map[string][]byte) (*tls.Certificate, error) {
-	if len(data[CertificateKey]) == 0 {
+	if len(data[certificateKey]) == 0 {
 		return nil, errors.New("the Secret has no certificate yet")
 	}
-	out, err := tls.X509KeyPair(data[CertificateKey], data[PrivateKeyKey])
+	out, err := tls.X509KeyPair(data[certificateKey], data[privateKeyKey])
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificate of the Secret: %w", err)
 	}
@@ -105,7 +105,7 @@ type pair struct {
 
 // data returns the data of a Secret with a pair that is served.
 func (p pair) data(authorities []byte) map[string][]byte {
-	return map[string][]byte{CertificateKey: p.certificate, PrivateKeyKey: p.key, AuthoritiesKey: authorities}
+	return map[string][]byte{certificateKey: p.certificate, privateKeyKey: p.key, AuthoritiesKey: authorities}
 }
 
 // make makes a certificate.

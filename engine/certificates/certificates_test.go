@@ -57,7 +57,7 @@ func TestACertificateIsReplacedWhileEverybodyTrustsBoth(t *testing.T) {
 	}
 	late := now.Add(61 * time.Minute)
 	overlapping := step(t, first.Data, time.Hour, late)
-	if !overlapping.Changed || !bytes.Equal(overlapping.Data[CertificateKey], first.Data[CertificateKey]) {
+	if !overlapping.Changed || !bytes.Equal(overlapping.Data[certificateKey], first.Data[certificateKey]) {
 		t.Error("the next certificate is served before anybody trusts it")
 	}
 	for _, trusted := range []time.Duration{-1, 0, 59 * time.Second} {
@@ -66,7 +66,7 @@ func TestACertificateIsReplacedWhileEverybodyTrustsBoth(t *testing.T) {
 		}
 	}
 	last := step(t, overlapping.Data, time.Minute, late)
-	if !last.Changed || bytes.Equal(last.Data[CertificateKey], first.Data[CertificateKey]) {
+	if !last.Changed || bytes.Equal(last.Data[certificateKey], first.Data[certificateKey]) {
 		t.Fatal("the next certificate is not served")
 	}
 	for name, pair := range map[string][2]Result{
@@ -79,7 +79,7 @@ func TestACertificateIsReplacedWhileEverybodyTrustsBoth(t *testing.T) {
 			t.Errorf("a request fails: %s", name)
 		}
 	}
-	if diff := cmp.Diff([]string{AuthoritiesKey, CertificateKey, PrivateKeyKey}, slices.Sorted(maps.Keys(last.Data))); diff != "" {
+	if diff := cmp.Diff([]string{AuthoritiesKey, certificateKey, privateKeyKey}, slices.Sorted(maps.Keys(last.Data))); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
 }
@@ -103,20 +103,20 @@ func TestWhatCannotBeServedIsReplacedAtOnce(t *testing.T) {
 		now    time.Time
 	}{
 		"Empty":         {"an installation has an empty Secret", map[string][]byte{}, now},
-		"Malformed":     {"somebody has written to it", with(CertificateKey, []byte("x")), now},
-		"OtherKey":      {"somebody has written to it", with(PrivateKeyKey, other.Data[PrivateKeyKey]), now},
-		"NoKey":         {"somebody has removed it", with(PrivateKeyKey, nil), now},
+		"Malformed":     {"somebody has written to it", with(certificateKey, []byte("x")), now},
+		"OtherKey":      {"somebody has written to it", with(privateKeyKey, other.Data[privateKeyKey]), now},
+		"NoKey":         {"somebody has removed it", with(privateKeyKey, nil), now},
 		"OtherHost":     {"the Service has another name now", other.Data, now},
 		"NotTrusted":    {"nobody could trust it", with(AuthoritiesKey, other.Data[AuthoritiesKey]), now},
 		"Expired":       {"nobody was there to replace it", good, now.Add(3 * time.Hour)},
 		"NotYet":        {"the clock was wrong", good, now.Add(-3 * time.Hour)},
-		"NoAuthority":   {"it cannot be told what to trust", with(CertificateKey, good[CertificateKey][:bytes.LastIndex(good[CertificateKey], []byte("-----BEGIN"))]), now},
+		"NoAuthority":   {"it cannot be told what to trust", with(certificateKey, good[certificateKey][:bytes.LastIndex(good[certificateKey], []byte("-----BEGIN"))]), now},
 		"NoAuthorities": {"nobody could trust it", with(AuthoritiesKey, nil), now},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := step(t, tc.data, time.Hour, tc.now)
-			if !got.Changed || bytes.Equal(got.Data[CertificateKey], good[CertificateKey]) || !verifies(t, got.Data, got.Data, now) {
+			if !got.Changed || bytes.Equal(got.Data[certificateKey], good[certificateKey]) || !verifies(t, got.Data, got.Data, now) {
 				t.Errorf("%s: it is kept", tc.reason)
 			}
 		})
@@ -128,11 +128,11 @@ func TestANextCertificateThatIsNoneIsMadeAgain(t *testing.T) {
 	now := time.Now()
 	late := now.Add(61 * time.Minute)
 	overlapping := step(t, step(t, nil, -1, now).Data, time.Hour, late).Data
-	for _, broken := range [][]byte{nil, []byte("x"), overlapping[CertificateKey]} {
+	for _, broken := range [][]byte{nil, []byte("x"), overlapping[certificateKey]} {
 		data := maps.Clone(overlapping)
 		data[nextCertificateKey] = broken
 		got := step(t, data, time.Hour, late)
-		if !got.Changed || !bytes.Equal(got.Data[CertificateKey], overlapping[CertificateKey]) || bytes.Equal(got.Data[nextCertificateKey], broken) {
+		if !got.Changed || !bytes.Equal(got.Data[certificateKey], overlapping[certificateKey]) || bytes.Equal(got.Data[nextCertificateKey], broken) {
 			t.Errorf("%.20q is served, or kept", broken)
 		}
 	}

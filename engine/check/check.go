@@ -195,7 +195,7 @@ func newChecker(p *program.Program, o Options) (c *checker, unmade string) {
 	if n == nil {
 		return nil, "no value can be made up for a required field of the spec"
 	}
-	c = &checker{program: p, evaluator: dryrun.NewRemembering(p), server: server, options: o, known: map[string]bool{}, held: map[string]bool{}, changes: map[[2]int]bool{}, causes: map[string]*sample{}, defaulted: p.Syntax().Defaulted()}
+	c = &checker{program: p, evaluator: dryrun.NewRemembering(p), server: server, options: o, known: map[string]bool{}, held: map[string]bool{}, changes: map[[2]int]bool{}, causes: map[string]*sample{}, defaulted: p.Syntax().Examples().Defaulted()}
 	inputs := s.inputs(p, c.kinds)
 	c.maker = newMaker(p, n, s.branches)
 	c.maker.inputs, c.textSamples, c.report.Parts = inputs, s.samples, s.parts
@@ -229,7 +229,7 @@ func definitionOf(p *program.Program, version string) (*apiextensionsv1.CustomRe
 // comparedOf returns the literals that a package compares fields of the spec with, by path.
 func comparedOf(p *program.Program) map[string][]any {
 	out := map[string][]any{}
-	for _, c := range p.Syntax().Compared() {
+	for _, c := range p.Syntax().Examples().Compared() {
 		path := strings.Join(c.Path[1:], ".")
 		out[path] = append(out[path], c.Value)
 	}

@@ -114,17 +114,17 @@ func inputReads(p *program.Program) []*inputRead {
 	for _, r := range p.Syntax().Readings() {
 		found.of(r.Path, r.Extent)
 	}
-	for _, c := range p.Syntax().ComparedInputs() {
+	for _, c := range p.Syntax().Examples().ComparedInputs() {
 		if at := found.of(c.Path, syntax.Whole); at != nil {
 			at.compared, at.lookedUp = append(at.compared, c.Value), at.lookedUp || c.LooksUp
 		}
 	}
-	for _, d := range p.Syntax().Decoded() {
+	for _, d := range p.Syntax().Examples().Decoded() {
 		if at := found.of(d.Path, syntax.Whole); at != nil {
 			at.decode(d)
 		}
 	}
-	for _, d := range p.Syntax().Defaulted() {
+	for _, d := range p.Syntax().Examples().Defaulted() {
 		if at := found.of(d.Path, syntax.Whole); at != nil {
 			at.provided = true
 		}

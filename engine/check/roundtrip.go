@@ -178,7 +178,7 @@ func (t trip) try(s selection) *tripFinding {
 	if err != nil {
 		return nil // it is not a valid spec
 	}
-	there, err := t.program.Convert(spec, t.from.version, t.over.version)
+	there, err := t.program.Conversions().Convert(spec, t.from.version, t.over.version)
 	if err != nil {
 		return failedTrip(t.from.version, t.over.version, err)
 	}
@@ -186,7 +186,7 @@ func (t trip) try(s selection) *tripFinding {
 		message := fmt.Sprintf("a spec of %s becomes one of %s that the API server refuses: %v", t.from.version, t.over.version, err)
 		return &tripFinding{key: "invalid", message: message}
 	}
-	back, err := t.program.Convert(there, t.over.version, t.from.version)
+	back, err := t.program.Conversions().Convert(there, t.over.version, t.from.version)
 	if err != nil {
 		return failedTrip(t.over.version, t.from.version, err)
 	}

@@ -49,7 +49,7 @@ type words struct{ texts, patterns []string }
 const maxWords = 40
 
 func wordsOf(p *program.Program) words {
-	texts, patterns := p.Syntax().Words()
+	texts, patterns := p.Syntax().Examples().Words()
 	return words{texts[:min(len(texts), maxWords)], patterns[:min(len(patterns), maxWords)]}
 }
 

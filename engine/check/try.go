@@ -254,7 +254,7 @@ func (t *trial) isOwn(c rollout.ComponentPreview) bool {
 		return false
 	}
 	return !slices.ContainsFunc(c.Objects, func(o rollout.ObjectPreview) bool {
-		refs, shown := t.program.Syntax().RestsOn(c.Name, o.Object)
+		refs, shown := t.program.Syntax().Secrets().RestsOn(c.Name, o.Object)
 		return !shown || slices.ContainsFunc(refs, func(r syntax.Reference) bool { return r.Path[0] != "cr" })
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/object"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -25,9 +26,9 @@ type Live struct {
 	Direct client.Client
 	// Kinds lists every kind that can be listed and deleted.
 	Kinds func() ([]schema.GroupVersionKind, error)
-	// Namespace is where Owned lists the kinds that the operator may not list in all namespaces; ""
+	// Namespaces are where Owned lists the kinds that the operator may not list in all namespaces; nil
 	// is none.
-	Namespace string
+	Namespaces object.Namespaces
 	// Watch starts to watch a kind. It is called before each cached read and must be cheap once the
 	// watch runs. It errors with a KindUnreadableError if the watch does not start. It is nil if the
 	// kinds are watched already.
@@ -138,7 +139,7 @@ func (l *Live) applyForced(ctx context.Context, object *unstructured.Unstructure
 // DryRun implements Cluster. It bypasses the cache, which never receives the result of a dry run.
 func (l *Live) DryRun() Cluster {
 	dry := client.NewDryRunClient(l.Direct)
-	return &Live{Client: dry, Direct: dry, Kinds: l.Kinds, Namespace: l.Namespace, Watch: l.Watch, Schemas: l.Schemas}
+	return &Live{Client: dry, Direct: dry, Kinds: l.Kinds, Namespaces: l.Namespaces, Watch: l.Watch, Schemas: l.Schemas}
 }
 
 // HandOver implements Cluster.
@@ -211,17 +212,17 @@ func (l *Live) Owned(ctx context.Context, namespace, label, value string) ([]*un
 	}
 	if len(looked.near)+len(looked.nowhere) > 0 {
 		logr.FromContextOrDiscard(ctx).Info("objects were looked for as far as the operator may list them",
-			"namespace", l.Namespace, "onlyThere", looked.near, "notAtAll", looked.nowhere)
+			"namespaces", l.Namespaces.String(), "onlyThere", looked.near, "notAtAll", looked.nowhere)
 	}
 	return out, nil
 }
 
-// A lookup has the kinds that could not be listed in all namespaces: those that were listed in one
-// namespace, and those that were not listed at all.
+// A lookup has the kinds that could not be listed in all namespaces: those that were listed in some, and those
+// that were not listed at all.
 type lookup struct{ near, nowhere []string }
 
 // labelled lists the objects of a kind that have a label, in a namespace or in all of them. If that is
-// not allowed, it lists those in the Live's namespace.
+// not allowed, it lists those in the Live's namespaces, as far as it may.
 func (l *Live) labelled(ctx context.Context, kind schema.GroupVersionKind, namespace string, label client.MatchingLabels, looked *lookup) (*metav1.PartialObjectMetadataList, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -229,17 +230,25 @@ func (l *Live) labelled(ctx context.Context, kind schema.GroupVersionKind, names
 	if !apierrors.IsForbidden(err) {
 		return list, err
 	}
-	if l.Namespace != "" && namespace == "" {
-		err = l.Direct.List(ctx, list, label, client.InNamespace(l.Namespace))
+	listed := false
+	if namespace == "" {
+		for _, near := range l.Namespaces {
+			part := &metav1.PartialObjectMetadataList{}
+			part.SetGroupVersionKind(list.GroupVersionKind())
+			err := l.Direct.List(ctx, part, label, client.InNamespace(near))
+			if err != nil && !apierrors.IsForbidden(err) {
+				return list, err
+			}
+			listed = listed || err == nil
+			list.Items = append(list.Items, part.Items...)
+		}
 	}
-	switch {
-	case apierrors.IsForbidden(err):
-		looked.nowhere = append(looked.nowhere, kind.GroupKind().String())
-		return list, nil
-	case err == nil:
+	if listed {
 		looked.near = append(looked.near, kind.GroupKind().String())
+	} else {
+		looked.nowhere = append(looked.nowhere, kind.GroupKind().String())
 	}
-	return list, err
+	return list, nil
 }
 
 func metadataOnly(m *metav1.PartialObjectMetadata, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {

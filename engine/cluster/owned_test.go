@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -27,7 +28,7 @@ var ownable = []schema.GroupVersionKind{
 
 // permitted is a Live whose user may list some kinds, each as "Kind" everywhere or as
 // "Kind/namespace". Each place that may be listed has one object.
-func permitted(namespace string, allowed ...string) *cluster.Live {
+func permitted(namespaces string, allowed ...string) *cluster.Live {
 	kinds := apimeta.NewDefaultRESTMapper(nil)
 	for _, kind := range ownable {
 		scope := apimeta.RESTScopeNamespace
@@ -53,7 +54,11 @@ func permitted(namespace string, allowed ...string) *cluster.Live {
 		},
 	}).Build()
 	all := func() ([]schema.GroupVersionKind, error) { return ownable, nil }
-	return &cluster.Live{Client: c, Direct: c, Kinds: all, Namespace: namespace}
+	var served object.Namespaces
+	if namespaces != "" {
+		served = strings.Split(namespaces, ",")
+	}
+	return &cluster.Live{Client: c, Direct: c, Kinds: all, Namespaces: served}
 }
 
 func TestOwnedLooksWhereItMay(t *testing.T) {
@@ -76,6 +81,10 @@ func TestOwnedLooksWhereItMay(t *testing.T) {
 		"some of both": {
 			"each kind is allowed by itself", permitted("shop", "ConfigMap/shop", "ClusterRole"),
 			[]string{"ConfigMap ConfigMap/shop", "ClusterRole ClusterRole"}, `"onlyThere"=["ConfigMap"] "notAtAll"=["Secret"]`, "",
+		},
+		"roles of several namespaces": {
+			"one that is missing hides nothing of the others", permitted("shop,store,vault", "ConfigMap/shop", "ConfigMap/store", "Secret/store"),
+			[]string{"ConfigMap ConfigMap/shop", "ConfigMap ConfigMap/store", "Secret Secret/store"}, `"onlyThere"=["ConfigMap" "Secret"] "notAtAll"=["ClusterRole.rbac.authorization.k8s.io"]`, "",
 		},
 		"no namespace": {
 			"it watches everywhere what it writes", permitted("", "ConfigMap", "Secret"),

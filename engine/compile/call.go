@@ -9,13 +9,14 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
 
+	"operetta.dev/engine/program"
 	"operetta.dev/engine/template"
 )
 
 // interpolation translates a text with expressions in it. CUE returns the pieces between them as
 // they are written.
 func (t *translator) interpolation(v cue.Value, args []cue.Value) (*template.Node, error) {
-	src, ok := unwrapped(expressionOf(v)).(*ast.Interpolation)
+	src, ok := unwrapped(program.ExpressionOf(v)).(*ast.Interpolation)
 	if !ok || len(src.Elts) != len(args) {
 		return nil, t.fail(v, "its text is not known")
 	}

@@ -13,6 +13,7 @@ import (
 	"operetta.dev/engine/compile"
 	"operetta.dev/engine/program"
 	"operetta.dev/test/inline"
+	"operetta.dev/test/machine"
 )
 
 // shop is the beginning of every package here.
@@ -110,6 +111,7 @@ var forms = []struct{ reason, in, more, pins string }{
 
 func TestFormsGiveWhatCUEDoes(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	for _, form := range forms {
 		t.Run(form.reason, func(t *testing.T) {
 			t.Parallel()

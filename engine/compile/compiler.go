@@ -26,7 +26,7 @@ type Compiler struct {
 	mu sync.Mutex
 	// full and open are the package, with and without the schema of its resource, in contexts
 	// that are thrown away after some templates. They are nil until they are needed.
-	full, open *program.Program
+	full, open *program.Recompiled
 	attempts   int
 	// reads are the values that the schema of the resource reads.
 	reads reads
@@ -120,7 +120,7 @@ func (c *Compiler) Compile(s program.Session, pins template.Pins) (out Result) {
 			out.Template, out.Pins, out.Untranslated = nil, pins, []Reason{because("", "CUE panics where it is translated").Reason}
 		}
 	}()
-	u := &unit{Compiler: c, session: s, view: c.program.View(s).Seen(), want: out.Rollout, root: c.program.FillSession(s)}
+	u := &unit{Compiler: c, session: s, view: c.program.Views().Of(s).Seen(), want: out.Rollout, root: c.program.FillSession(s)}
 	var err error
 	if u.resource, err = program.ResourceOf(u.root); err != nil {
 		return out
@@ -218,7 +218,7 @@ func (u *unit) attempt(pins template.Pins) (*Template, error) {
 		return nil, err
 	}
 	out.conditions = conditions
-	out.Guards, out.Secrets = append(guards, out.Guards...), u.program.Literals()
+	out.Guards, out.Secrets = append(guards, out.Guards...), u.program.Secrets().Literals()
 	if err := u.keepsSecrets(out, h); err != nil {
 		return nil, err
 	}

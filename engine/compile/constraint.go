@@ -4,6 +4,7 @@ import (
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 
+	"operetta.dev/engine/program"
 	"operetta.dev/engine/template"
 )
 
@@ -120,7 +121,7 @@ func standsFor(c cue.Value) (cue.Value, bool) {
 
 // isType reports whether a value is a basic type that all values of a kind belong to.
 func isType(v cue.Value, kind cue.Kind) bool {
-	id, ok := unwrapped(expressionOf(v)).(*ast.Ident)
+	id, ok := unwrapped(program.ExpressionOf(v)).(*ast.Ident)
 	return ok && v.IncompleteKind()&kind == kind && typeNames[id.Name]
 }
 

@@ -15,7 +15,7 @@ import (
 
 // open returns the package without the schema of its resource: the resource is checked before, and a
 // default of the schema would take the place of a hole.
-func open(p *program.Program) (*program.Program, error) {
+func open(p *program.Program) (*program.Recompiled, error) {
 	return p.Recompile(func(inst *build.Instance) {
 		declareLive(inst)
 		for _, f := range inst.Files {

@@ -169,7 +169,7 @@ func authored(v cue.Value) cue.Value {
 		return v
 	}
 	for _, arg := range args {
-		if id, ok := expressionOf(arg).(*ast.Ident); !ok || id.Name != "bool" {
+		if id, ok := program.ExpressionOf(arg).(*ast.Ident); !ok || id.Name != "bool" {
 			return arg
 		}
 	}

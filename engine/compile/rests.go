@@ -103,7 +103,7 @@ func (t *translator) eachHoleOf(v cue.Value, depth int, yield func([]string) boo
 // eachWritten is eachHole for a value of which CUE does not tell what it was made from, such as
 // what a let stands for: it goes by the text.
 func (t *translator) eachWritten(v cue.Value, yield func([]string) bool) bool {
-	e := expressionOf(v)
+	e := program.ExpressionOf(v)
 	if _, literal := e.(*ast.BasicLit); e == nil || literal {
 		return true
 	}

@@ -46,7 +46,7 @@ func newTested(p *program.Program) *tested {
 // compare evaluates a session both ways.
 func (x *tested) compare(t *testing.T, s program.Session) {
 	t.Helper()
-	view := x.program.View(s)
+	view := x.program.Views().Of(s)
 	tpl, known := x.templates[view.Shape(x.pins, nil)]
 	if !known {
 		r := x.compiler.Compile(s, x.pins)

@@ -8,6 +8,7 @@ import (
 	"cuelang.org/go/cue/token"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program"
 	"operetta.dev/engine/template"
 )
 
@@ -135,7 +136,7 @@ func (t *translator) checksValues(v cue.Value) error {
 
 // isDefaulted reports whether a value is written as *a | b.
 func isDefaulted(v cue.Value) bool {
-	e, ok := unwrapped(expressionOf(v)).(*ast.BinaryExpr)
+	e, ok := unwrapped(program.ExpressionOf(v)).(*ast.BinaryExpr)
 	if !ok || e.Op != token.OR {
 		return false
 	}

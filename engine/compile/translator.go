@@ -8,6 +8,7 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/token"
 
+	"operetta.dev/engine/program"
 	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/template"
 )
@@ -199,7 +200,7 @@ func (t *translator) lacksDefault(v cue.Value) bool {
 	if !isDefaulted(v) {
 		return false
 	}
-	e, _ := unwrapped(expressionOf(v)).(*ast.BinaryExpr)
+	e, _ := unwrapped(program.ExpressionOf(v)).(*ast.BinaryExpr)
 	marked, _ := e.X.(*ast.UnaryExpr)
 	path, ok := t.index.PathOf(marked.X)
 	return ok && !lookup(t.root, path...).Exists()
@@ -215,7 +216,7 @@ func (t *translator) written(v cue.Value) (*template.Node, error) {
 }
 
 func (t *translator) writtenHole(v cue.Value) ([]string, bool) {
-	e := unwrapped(expressionOf(v))
+	e := unwrapped(program.ExpressionOf(v))
 	if e == nil {
 		return nil, false
 	}
@@ -225,17 +226,6 @@ func (t *translator) writtenHole(v cue.Value) ([]string, bool) {
 	}
 	path, ok = t.paths[strings.Join(path, separator)]
 	return path, ok
-}
-
-// expressionOf returns the expression that a value was written as, or nil.
-func expressionOf(v cue.Value) ast.Expr {
-	switch src := v.Source().(type) {
-	case *ast.Field:
-		return src.Value
-	case ast.Expr:
-		return src
-	}
-	return nil
 }
 
 // unwrapped returns an expression without parentheses, and without braces around one embedding.
@@ -258,7 +248,7 @@ func unwrapped(e ast.Expr) ast.Expr {
 }
 
 func isDisjunction(v cue.Value) bool {
-	e, ok := unwrapped(expressionOf(v)).(*ast.BinaryExpr)
+	e, ok := unwrapped(program.ExpressionOf(v)).(*ast.BinaryExpr)
 	return ok && e.Op == token.OR
 }
 

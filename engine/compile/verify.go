@@ -56,7 +56,7 @@ func (u *unit) free(t *Template, h *holes) [][]string {
 
 // agrees reports whether a template gives what CUE does for a session, or has no answer.
 func (u *unit) agrees(t *Template, s program.Session) bool {
-	got, err := t.Eval(u.program.View(s).Values())
+	got, err := t.Eval(u.program.Views().Of(s).Values())
 	if err != nil {
 		return true
 	}

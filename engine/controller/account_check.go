@@ -39,19 +39,23 @@ func (m *Manager) addAccountCheck(c *packageController, p *program.Program) erro
 	}
 	kind := p.GroupVersionKind().GroupKind()
 	own := permission{group: kind.Group, resource: p.Meta().Plural, as: c.as.account}
-	if !p.Meta().ClusterScoped {
-		own.namespace = m.options.CustomResourceNamespace
+	places := m.options.Namespaces.Lists()
+	if p.Meta().ClusterScoped {
+		places = []string{""}
 	}
-	c.account = newAccountCheck(own, m.ask, func(wrong string) { m.accountChanged(kind, p.Name(), c.as.account, wrong) })
+	c.account = newAccountCheck(own, places, m.ask, func(wrong string) { m.accountChanged(kind, p.Name(), c.as.account, wrong) })
 	c.account.log = m.options.Log
 	return m.addPart(c, c.account)
 }
 
-func newAccountCheck(own permission, ask func(context.Context, permission) (bool, error), changed func(string)) *accountCheck {
+// newAccountCheck returns the check of an account in some namespaces, of which "" is all.
+func newAccountCheck(own permission, places []string, ask func(context.Context, permission) (bool, error), changed func(string)) *accountCheck {
 	out := &accountCheck{account: own.as, ask: ask, changed: changed, wake: make(chan struct{}, 1)}
-	for _, one := range [][2]string{{"list", ""}, {"watch", ""}, {"patch", "status"}} {
-		own.verb, own.subresource = one[0], one[1]
-		out.needs = append(out.needs, own)
+	for _, own.namespace = range places {
+		for _, one := range [][2]string{{"list", ""}, {"watch", ""}, {"patch", "status"}} {
+			own.verb, own.subresource = one[0], one[1]
+			out.needs = append(out.needs, own)
+		}
 	}
 	return out
 }

@@ -40,7 +40,7 @@ func (m *Manager) Canary(ctx context.Context, p *program.Program, of *packages.C
 		return fmt.Errorf("package %s: the canary serves %s, and the package %s", p.Name(), of.Program.GroupVersionKind().GroupKind(), p.GroupVersionKind().GroupKind())
 	}
 	c.canary.Store(m.canaryVersion(c, of))
-	return m.enqueueAll(ctx, c, p.GroupVersionKind())
+	return m.enqueueAll(ctx, c)
 }
 
 // Requeue has resources of a package reconciled behind those that events enqueue.

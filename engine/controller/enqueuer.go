@@ -5,9 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/controller/watch"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -53,16 +52,16 @@ func (e *enqueuer) enqueueBehind(keys ...types.NamespacedName) {
 	}
 }
 
-// enqueueAll enqueues every resource of a kind that a client can list, as enqueueBehind does.
-func (e *enqueuer) enqueueAll(ctx context.Context, c client.Client, kind schema.GroupVersionKind) error {
-	keys, err := keysOf(ctx, c, kind)
+// enqueueAll enqueues every resource of a kind that its caches have, as enqueueBehind does.
+func (e *enqueuer) enqueueAll(ctx context.Context, of *watch.KindResources) error {
+	keys, err := keysOf(ctx, of)
 	e.enqueueBehind(keys...)
 	return err
 }
 
-// keysOf returns every resource of a kind that a client can list.
-func keysOf(ctx context.Context, c client.Client, kind schema.GroupVersionKind) ([]types.NamespacedName, error) {
-	all, err := cluster.List(ctx, c, cluster.Selection{Kind: kind})
+// keysOf returns every resource of a kind that its caches have.
+func keysOf(ctx context.Context, of *watch.KindResources) ([]types.NamespacedName, error) {
+	all, err := of.List(ctx)
 	out := make([]types.NamespacedName, len(all))
 	for i, u := range all {
 		out[i] = client.ObjectKeyFromObject(u)

@@ -54,7 +54,7 @@ func (m *Manager) reportTemplateDiffers(ctx context.Context, p *program.Program,
 	c, err := m.controllerOf(p)
 	if err == nil {
 		c.as.recorder.Record(u, e)
-		err = m.enqueueAll(ctx, c, p.GroupVersionKind())
+		err = m.enqueueAll(ctx, c)
 	}
 	if err != nil {
 		m.options.Log.Error(err, "reconciling what a template may have said")

@@ -52,7 +52,7 @@ func TestOnlyMeaningfulChangesOfAResourceReconcileIt(t *testing.T) {
 
 func TestEachResourceIsLookedAtAgainWithoutACause(t *testing.T) {
 	t.Parallel()
-	if got := managerOptions(Options{}).Cache.SyncPeriod; got == nil || *got != watch.Resync {
+	if got := resourceCache(Options{}).SyncPeriod; got == nil || *got != watch.Resync {
 		t.Errorf("resources are looked at again every %v, and should be every %s", got, watch.Resync)
 	}
 }

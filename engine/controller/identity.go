@@ -29,7 +29,7 @@ type identity struct {
 
 	account object.Account
 	// resources has the custom resources, and caches the objects of packages.
-	resources watch.Cache
+	resources *watch.Resources
 	caches    *watch.Caches
 	patches   *watch.Patches
 	recorder  reconcile.Recorder
@@ -109,17 +109,11 @@ func (all *identities) open(account object.Account) (*usedIdentity, error) {
 		return nil, err
 	}
 	out := &identity{Connection: connection, account: account, recorder: recorder}
-	out.resources, err = watch.NewCache(connection, m.options.CustomResourceNamespace, cache.Options{
-		DefaultLabelSelector: m.options.Selector, SyncPeriod: new(watch.Resync), DefaultTransform: watch.TransformResource(m.options.Log),
-	})
-	if err != nil {
-		return nil, err
-	}
 	if err := out.complete(m, all.shared); err != nil {
 		connection.end()
 		return nil, err
 	}
-	return &usedIdentity{identity: out, connection: connection}, connection.Add(out.resources.Cache)
+	return &usedIdentity{identity: out, connection: connection}, nil
 }
 
 // impersonating returns a configuration whose clients act as an account; "" leaves it as it is.
@@ -141,12 +135,23 @@ func impersonating(config *rest.Config, account object.Account) (*rest.Config, e
 // complete opens the caches of an identity.
 func (i *identity) complete(m *Manager, shared watch.Shared) error {
 	var err error
-	if i.caches, err = watch.NewCaches(i, m.options.CustomResourceNamespace, shared, m.options.Log); err != nil {
+	if i.resources, err = watch.NewResources(i, m.options.Namespaces, resourceCache(m.options)); err != nil {
+		return err
+	}
+	if err := i.Add(i.resources); err != nil {
+		return err
+	}
+	if i.caches, err = watch.NewCaches(i, m.options.Namespaces, shared, m.options.Log); err != nil {
 		return err
 	}
 	i.dryRuns = sync.OnceValues(func() (dryrun.ServerOptions, error) { return serverDryRunOptions(i.GetConfig(), m.options) })
-	i.patches, err = watch.NewPatches(i, i.caches.Direct, m.options.CustomResourceNamespace, m.options.Log)
+	i.patches, err = watch.NewPatches(i, i.caches.Direct, m.options.Namespaces, m.options.Log)
 	return err
+}
+
+// resourceCache returns the options of a cache that has nothing but custom resources, so that the selector is theirs.
+func resourceCache(o Options) cache.Options {
+	return cache.Options{DefaultLabelSelector: o.Selector, SyncPeriod: new(watch.Resync), DefaultTransform: watch.TransformResource(o.Log)}
 }
 
 // An impersonation is the connection of an account. What runs over it ends with it. Discovery is that of the process: the

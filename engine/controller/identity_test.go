@@ -41,7 +41,7 @@ func TestAnIdentityLastsAsLongAsAPackageUsesIt(t *testing.T) {
 	}
 	defer leaveOther()
 	for _, by := range []*identity{m.own, other} {
-		if by.caches == first.caches || by.resources.Cache == first.resources.Cache || by.patches == first.patches || by.GetHTTPClient() == first.GetHTTPClient() {
+		if by.caches == first.caches || by.resources == first.resources || by.patches == first.patches || by.GetHTTPClient() == first.GetHTTPClient() {
 			t.Errorf("%q shares with %q what was read", by.account, first.account)
 		}
 	}
@@ -181,8 +181,8 @@ func TestTheCheckOfAnAccountSaysWhatIsWrongOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			own := permission{group: "example.com", resource: "shops", namespace: "here", as: shopAccount}
-			c := newAccountCheck(own, func(_ context.Context, p permission) (bool, error) { return row.allowed(p) }, nil)
+			own := permission{group: "example.com", resource: "shops", as: shopAccount}
+			c := newAccountCheck(own, []string{"here"}, func(_ context.Context, p permission) (bool, error) { return row.allowed(p) }, nil)
 			c.log = logr.Discard()
 			got, known := c.look(t.Context())
 			if got != row.want || known != row.known {
@@ -199,7 +199,7 @@ func TestTheCheckOfAnAccountSaysWhatIsWrongOnce(t *testing.T) {
 func TestAHealthyAccountIsAskedAboutAgainOnlyAfterARefusal(t *testing.T) {
 	t.Parallel()
 	asked := make(chan permission, 100)
-	c := newAccountCheck(permission{resource: "shops", as: shopAccount}, func(_ context.Context, p permission) (bool, error) {
+	c := newAccountCheck(permission{resource: "shops", as: shopAccount}, []string{""}, func(_ context.Context, p permission) (bool, error) {
 		asked <- p
 		return true, nil
 	}, func(string) {})

@@ -1,7 +1,7 @@
 package controller
 
 import (
-	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -10,17 +10,19 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"operetta.dev/engine/object"
 )
 
 // A LeaseExpiredError is returned for a write that was not sent because this process may lead no more.
 type LeaseExpiredError struct {
-	// Since is how long the Lease was not renewed.
+	// Since is how long the Lease was not renewed; 0 if this process has given it back.
 	Since time.Duration
 }
 
 // Error says how long the Lease was not renewed.
 func (e *LeaseExpiredError) Error() string {
+	if e.Since == 0 {
+		return "not sent: this process has given its Lease back, so another one may lead"
+	}
 	return fmt.Sprintf("not sent: the Lease of this process was not renewed for %s, so another one may lead", e.Since.Round(time.Second))
 }
 
@@ -35,38 +37,47 @@ func StopWritesWithoutLease(config *rest.Config, o Options) {
 	if !o.LeaderElection {
 		return
 	}
-	l := newLeaseExpiry(object.ShardLease(cmp.Or(o.LeaderElectionID, DefaultLeaderElectionID), o.Shard.Index), time.Now)
+	l := newLeaseExpiry(time.Now)
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return leaseTransport{rt, l} })
 }
 
 // A leaseExpiry knows when a Lease was renewed last.
 type leaseExpiry struct {
-	name string
-	now  func() time.Time
+	now func() time.Time
 
 	mu sync.Mutex
-	// renewed is when the last renewal that succeeded was sent. It is zero for a process that has not led yet, which is
+	// renewed is when the last renewal that succeeded began. It is zero for a process that has not led yet, which is
 	// kept from writing by what waits for the election.
 	renewed time.Time
+	// givenBack says that the Lease was given back since.
+	givenBack bool
 }
 
-func newLeaseExpiry(name string, now func() time.Time) *leaseExpiry {
-	return &leaseExpiry{name: name, now: now}
-}
+func newLeaseExpiry(now func() time.Time) *leaseExpiry { return &leaseExpiry{now: now} }
 
-// note notes a renewal by when it was sent.
-func (l *leaseExpiry) note(sent time.Time) {
+// note notes a renewal by when it began.
+func (l *leaseExpiry) note(began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.renewed = sent
+	l.renewed, l.givenBack = began, false
 }
 
-// check errors with a LeaseExpiredError if the Lease was not renewed for the deadline.
+// giveBack notes that the Lease is about to be given back.
+func (l *leaseExpiry) giveBack() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.givenBack = true
+}
+
+// check errors with a LeaseExpiredError if the Lease was not renewed for the deadline, or was given back.
 func (l *leaseExpiry) check() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.renewed.IsZero() {
+	switch {
+	case l.renewed.IsZero():
 		return nil
+	case l.givenBack:
+		return &LeaseExpiredError{}
 	}
 	// The monotonic clock stands still while a machine is suspended, and the other one may be set back.
 	now := l.now()
@@ -77,10 +88,24 @@ func (l *leaseExpiry) check() error {
 	return &LeaseExpiredError{Since: since}
 }
 
-// isRenewal reports whether a request acquires or renews the Lease.
-func (l *leaseExpiry) isRenewal(req *http.Request) bool {
-	// A creation has the name in its body. An operator makes others only as long as it does not lead, and just when it begins to.
-	return isElection(req) && (req.Method == http.MethodPost || strings.HasSuffix(req.URL.Path, "/"+l.name))
+// A leaseWrite is what a request does with the Lease of this process. The lock says it in the context of the request: neither the
+// name nor the body of a Lease would tell what it is for.
+type leaseWrite struct {
+	// began is when the renewal began, or zero if the Lease is given back.
+	began time.Time
+}
+
+// leaseWriteKey is the key of a leaseWrite in the context of a request.
+type leaseWriteKey struct{}
+
+// withRenewal returns a context for the request that takes or renews the Lease of this process, and began at a time.
+func withRenewal(ctx context.Context, began time.Time) context.Context {
+	return context.WithValue(ctx, leaseWriteKey{}, leaseWrite{began})
+}
+
+// withReturn returns a context for the request that gives the Lease of this process back.
+func withReturn(ctx context.Context) context.Context {
+	return context.WithValue(ctx, leaseWriteKey{}, leaseWrite{})
 }
 
 // isElection reports whether a request writes a Lease as the election does: it creates or replaces one. Leases that packages
@@ -99,11 +124,14 @@ type leaseTransport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t leaseTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if t.lease.isRenewal(req) {
-		sent := t.lease.now()
+	switch w, is := req.Context().Value(leaseWriteKey{}).(leaseWrite); {
+	case is && w.began.IsZero():
+		t.lease.giveBack() // whatever the answer is: it may be lost
+		return t.RoundTripper.RoundTrip(req)
+	case is:
 		out, err := t.RoundTripper.RoundTrip(req)
 		if err == nil && out.StatusCode < http.StatusMultipleChoices {
-			t.lease.note(sent)
+			t.lease.note(w.began)
 		}
 		return out, err
 	}

@@ -23,7 +23,8 @@ func TestNothingIsWrittenWithoutALease(t *testing.T) {
 		status  int
 	}
 	const (
-		renew = "PUT " + leasesPath + "/operetta.dev"
+		renew = "renew"
+		back  = "give back"
 		write = "PATCH /api/v1/namespaces/a/configmaps/x"
 	)
 	rows := map[string]struct {
@@ -36,7 +37,7 @@ func TestNothingIsWrittenWithoutALease(t *testing.T) {
 			reason: "what waits for the election keeps it from writing, and it has no Lease that could expire",
 		},
 		"a leader that renews": {
-			steps:  []step{{0, "POST " + leasesPath, 201}, {9 * time.Second, renew, 200}, {9 * time.Second, write, 200}, {time.Millisecond, renew, 200}, {9 * time.Second, write, 200}},
+			steps:  []step{{0, renew, 201}, {9 * time.Second, renew, 200}, {9 * time.Second, write, 200}, {time.Millisecond, renew, 200}, {9 * time.Second, write, 200}},
 			reason: "each renewal counts from when it was sent",
 		},
 		"a leader that was stopped": {
@@ -54,8 +55,23 @@ func TestNothingIsWrittenWithoutALease(t *testing.T) {
 			refuse: []string{write},
 			reason: "it says nothing about this process",
 		},
+		"a Lease that is given back": {
+			steps:  []step{{0, renew, 200}, {0, write, 200}, {0, back, 200}, {0, write, 200}, {0, renew, 200}, {0, write, 200}},
+			refuse: []string{write},
+			reason: "another process may lead at once, and who takes it again may write",
+		},
+		"a Lease that may be given back": {
+			steps:  []step{{0, renew, 200}, {0, back, 500}, {0, write, 200}},
+			refuse: []string{write},
+			reason: "the answer says nothing about what has happened",
+		},
+		"a Lease of its name that another part of the process writes": {
+			steps:  []step{{0, renew, 200}, {time.Minute, "PUT " + leasesPath + "/operetta.dev", 200}, {0, write, 200}},
+			refuse: []string{write},
+			reason: "only the election renews",
+		},
 		"the Leases of other shards": {
-			steps:  []step{{0, renew, 200}, {time.Minute, "PUT " + leasesPath + "/operetta.dev-1", 200}, {0, "PUT " + leasesPath + "/operetta.dev-shards", 200}, {0, write, 200}},
+			steps:  []step{{0, renew, 200}, {time.Minute, "PUT " + leasesPath + "/operetta.dev-shard-1", 200}, {0, "PUT " + leasesPath + "/operetta.dev-shards", 200}, {0, write, 200}},
 			refuse: []string{write},
 			reason: "who takes them again has led before, and their versions refuse what comes too late",
 		},
@@ -88,12 +104,19 @@ func TestNothingIsWrittenWithoutALease(t *testing.T) {
 			now, answer := time.Now(), 0
 			transport := leaseTransport{roundTrip(func(*http.Request) (*http.Response, error) {
 				return &http.Response{StatusCode: answer, Body: http.NoBody}, nil
-			}), newLeaseExpiry(DefaultLeaderElectionID, func() time.Time { return now })}
+			}), newLeaseExpiry(func() time.Time { return now })}
 			var refused []string
 			for _, s := range row.steps {
 				now, answer = now.Add(s.after), s.status
-				method, path, _ := strings.Cut(s.request, " ")
-				response, err := transport.RoundTrip(httptest.NewRequestWithContext(t.Context(), method, "https://cluster"+path, strings.NewReader("{}")))
+				ctx, request := t.Context(), s.request
+				switch request {
+				case renew:
+					ctx, request = withRenewal(ctx, now), "PUT "+leasesPath+"/operetta.dev"
+				case back:
+					ctx, request = withReturn(ctx), "PUT "+leasesPath+"/operetta.dev"
+				}
+				method, path, _ := strings.Cut(request, " ")
+				response, err := transport.RoundTrip(httptest.NewRequestWithContext(ctx, method, "https://cluster"+path, strings.NewReader("{}")))
 				var expired *LeaseExpiredError
 				switch {
 				case errors.As(err, &expired):
@@ -119,7 +142,7 @@ func TestAClockThatIsSetBackDoesNotExtendALease(t *testing.T) {
 		"a suspended machine": began.Round(0).Add(time.Minute),
 		"time that has gone":  began.Add(time.Minute),
 	} {
-		l := newLeaseExpiry("x", func() time.Time { return now })
+		l := newLeaseExpiry(func() time.Time { return now })
 		l.note(began)
 		if l.check() == nil {
 			t.Errorf("%s: the Lease has not expired", name)

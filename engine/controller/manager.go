@@ -25,7 +25,6 @@ import (
 	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/worker"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -71,8 +70,9 @@ type Options struct {
 	ConfigMap types.NamespacedName
 	// Allow are the administrative annotations that a resource may use.
 	Allow []string
-	// CustomResourceNamespace restricts the manager to one namespace; "" is all.
-	CustomResourceNamespace string
+	// Namespaces restrict the manager to the custom resources in some namespaces; nil is all. One of them that does not
+	// exist, or in which the operator lacks a right, stops none of the others.
+	Namespaces object.Namespaces
 	// Selector restricts the manager to the custom resources with some labels; nil is all.
 	Selector labels.Selector
 	// WebhookAddress is the address of admission webhooks, by TLS; "" serves none.
@@ -149,14 +149,14 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 		controllers: map[schema.GroupKind]*packageController{}, pins: map[schema.GroupKind]*pinnedVersions{}, accounts: map[schema.GroupKind]object.Account{},
 	}
 	m.identities = &identities{manager: m, shared: watch.NewShared(mgr.GetConfig()), config: config, by: map[object.Account]*usedIdentity{}}
-	m.own = &identity{Connection: mgr, resources: watch.Cache{Cache: mgr.GetCache(), Client: mgr.GetClient()}, recorder: recorder{mgr.GetEventRecorder(eventsReporter)}}
-	if err := addProbes(mgr, options, m.running); err != nil {
+	m.own = &identity{Connection: mgr, recorder: recorder{mgr.GetEventRecorder(eventsReporter)}}
+	if err := m.own.complete(m, m.identities.shared); err != nil {
+		return nil, err
+	}
+	if err := addProbes(mgr, options, m.own.resources, m.running); err != nil {
 		return nil, err
 	}
 	if err := m.serveMetrics(); err != nil {
-		return nil, err
-	}
-	if err := m.own.complete(m, m.identities.shared); err != nil {
 		return nil, err
 	}
 	if err := m.serveWebhooks(); err != nil {
@@ -174,19 +174,14 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 }
 
 // addProbes adds the checks of /healthz and /readyz.
-func addProbes(mgr manager.Manager, o Options, running *runningReconciles) error {
+func addProbes(mgr manager.Manager, o Options, resources *watch.Resources, running *runningReconciles) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("reconciles", running.check); err != nil {
 		return err
 	}
-	synced := func(req *http.Request) error {
-		if !mgr.GetCache().WaitForCacheSync(req.Context()) {
-			return errors.New("the caches are not synced yet") // the engine would act on half of the truth
-		}
-		return nil
-	}
+	synced := func(req *http.Request) error { return resources.Check(req.Context()) }
 	if err := mgr.AddReadyzCheck("caches", synced); err != nil {
 		return err
 	}
@@ -208,17 +203,9 @@ func managerOptions(o Options) manager.Options {
 		RenewDeadline:                 new(renewDeadline),
 		RetryPeriod:                   new(leaseRetry),
 		MapperProvider:                cluster.NewRESTMapper,
-		NewClient:                     cluster.ConsistentClient,
 		GracefulShutdownTimeout:       new(shutdownTimeout),
 	}
 	_ = clientgoscheme.AddToScheme(out.Scheme) // it never errors; events and leases need it
-	if o.CustomResourceNamespace != "" {
-		out.Cache.DefaultNamespaces = map[string]cache.Config{o.CustomResourceNamespace: {}}
-	}
-	out.Cache.DefaultLabelSelector = o.Selector // it has nothing but custom resources
-	out.Cache.SyncPeriod = new(watch.Resync)
-	out.Cache.NewInformer = watch.NewPatientInformer(o.Log, nil)
-	out.Cache.DefaultTransform = watch.TransformResource(o.Log)
 	return out
 }
 

@@ -26,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 // A packageController reconciles the custom resources of one package.
@@ -44,6 +43,8 @@ type packageController struct {
 	pins       atomic.Pointer[pinnedVersions]
 	reconciler *reconcile.Reconciler
 	objects    *watch.Cluster
+	// resources are the custom resources of the package.
+	resources *watch.KindResources
 	// as is who sends the requests for its resources, and leave ends the use of that.
 	as    *identity
 	leave func()
@@ -169,7 +170,8 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	// The name has the group, because another package may have a kind of the same name.
 	name := controllerName(gvk.GroupKind())
 	measured.Controller(name).Parked(c.fair.waiting)
-	uid := watch.CachedUID(c.as.resources, gvk)
+	c.resources = c.as.resources.Of(gvk, scopeOf(p))
+	uid := c.resources.UID
 	c.fair.uid = uid
 	ours := m.options.Shard.only(uid, c.reconcile, c.forget)
 	ctrlr, err := m.newController(name, gvk.Kind, p.Name(), ours, c.fair)
@@ -184,8 +186,9 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 		GroupKind: gvk.GroupKind(), Limit: func(h handler.EventHandler) handler.EventHandler {
 			return noting(c.history, history.Object, c.limits.limited(batched(h)))
 		},
-		Reach: func() program.Reach { return c.program.Load().Reach() },
-		UID:   uid,
+		Reach:  func() program.Reach { return c.program.Load().Reach() },
+		Serves: m.options.servesResourcesIn,
+		UID:    uid,
 	}, ctrlr, inputs)
 	targets := patchTargets{kind: gvk, scope: c.objects.Scope}
 	enqueueTargets := urgently(c.limits.limited(handler.EnqueueRequestsFromMapFunc(c.fair.forgettingSpeed(targets.requests))))
@@ -195,7 +198,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	}
 	c.reconciler = &reconcile.Reconciler{
 		Kind:           gvk,
-		Resources:      c.capsules.Cluster(observedStatus{ownResources{c.as.caches.Resources(c.as.resources.Client), m.options.Shard}, others}),
+		Resources:      c.capsules.Cluster(observedStatus{ownResources{c.resources.Cluster(c.as.caches), m.options.Shard}, others}),
 		Cluster:        c.capsules.Cluster(c.objects),
 		Patches:        c.capsules.Cluster(c.patches),
 		Recorder:       c.as.recorder,
@@ -229,8 +232,22 @@ func (m *Manager) watchResources(c *packageController, ctrlr controller.Controll
 		c.departed = newDepartedResources(m.options.Selector, kind, c.as.caches.Direct, m.options.Log, c.as.recorder)
 	}
 	enqueueResource := noting(c.history, history.Resource, urgently(&handler.EnqueueRequestForObject{}))
-	return ctrlr.Watch(source.Kind[client.Object](c.as.resources.Cache, watch.NewObject(kind), enqueueResource,
-		m.options.Shard.predicate(), c.departed.predicate(), others.predicate(), specOrMetadataChanged, c.fair.noteChanges()))
+	sources := c.resources.Sources(enqueueResource,
+		m.options.Shard.predicate(), c.departed.predicate(), others.predicate(), specOrMetadataChanged, c.fair.noteChanges())
+	for _, of := range sources {
+		if err := ctrlr.Watch(of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scopeOf returns the scope of the custom resources of a package.
+func scopeOf(p *program.Program) cluster.Scope {
+	if p.Meta().ClusterScoped {
+		return cluster.ClusterScoped
+	}
+	return cluster.Namespaced
 }
 
 // reportDuplicateOperator returns a function that reports that another process reconciles the kind of a resource as well.
@@ -291,7 +308,7 @@ func (m *Manager) Swap(ctx context.Context, was, p *program.Program) error {
 	}
 	c.canary.Store(nil)
 	m.certificates.wake() // it may have other versions
-	return m.enqueueAll(ctx, c, p.GroupVersionKind())
+	return m.enqueueAll(ctx, c)
 }
 
 // Outdated says what is wrong with the present files of a package that is loaded, or, with
@@ -301,7 +318,7 @@ func (m *Manager) Outdated(ctx context.Context, p *program.Program, fault string
 	if err != nil || c.fault.Swap(fault) == fault {
 		return err
 	}
-	return m.enqueueAll(ctx, c, p.GroupVersionKind())
+	return m.enqueueAll(ctx, c)
 }
 
 // controllerOf returns the controller of the kind of a package.
@@ -317,10 +334,10 @@ func (m *Manager) controllerOf(p *program.Program) (*packageController, error) {
 
 // enqueueAll reconciles every resource of a package. A manager that is not elected has nothing to do:
 // once it is, it begins with all of them.
-func (m *Manager) enqueueAll(ctx context.Context, c *packageController, kind schema.GroupVersionKind) error {
+func (m *Manager) enqueueAll(ctx context.Context, c *packageController) error {
 	select {
 	case <-m.manager.Elected():
-		keys, err := keysOf(ctx, c.as.resources.Client, kind)
+		keys, err := keysOf(ctx, c.resources)
 		c.enqueueForPackage(keys...)
 		return err
 	default:
@@ -345,22 +362,31 @@ func (m *Manager) VersionsServed(ctx context.Context, kind schema.GroupVersionKi
 	}
 	defer done()
 	out := map[string]bool{}
+	for _, namespace := range m.options.Namespaces.Lists() {
+		if err := m.versionsServedIn(ctx, by.caches.Direct, kind, namespace, out); err != nil {
+			return nil, fmt.Errorf("listing %s: %w", kind.GroupKind(), err)
+		}
+	}
+	return out, nil
+}
+
+// versionsServedIn adds the digests of the packages of the resources in a namespace, or in all for "".
+func (m *Manager) versionsServedIn(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, namespace string, into map[string]bool) error {
 	list := newList(kind)
 	for {
 		next := list.GetContinue()
 		list = newList(kind)
-		err := by.caches.Direct.List(ctx, list, m.options.selection(), client.InNamespace(m.options.CustomResourceNamespace), client.Limit(page), client.Continue(next))
-		if err != nil {
-			return nil, fmt.Errorf("listing %s: %w", kind.GroupKind(), err)
+		if err := from.List(ctx, list, m.options.selection(), client.InNamespace(namespace), client.Limit(page), client.Continue(next)); err != nil {
+			return err
 		}
 		for i := range list.Items {
 			digest, _, _ := unstructured.NestedString(list.Items[i].Object, "status", "package", "digest")
 			if digest != "" {
-				out[digest] = true
+				into[digest] = true
 			}
 		}
 		if list.GetContinue() == "" {
-			return out, nil
+			return nil
 		}
 	}
 }

@@ -17,15 +17,12 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller/watch"
 	"operetta.dev/engine/crd"
-	"operetta.dev/engine/object"
-	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 // A PackageMissingPolicy says what happens to a deleted custom resource that has the engine's finalizer and whose
@@ -140,9 +137,9 @@ func (s *packageMissingTeardown) retry(ctx context.Context, try func() error) {
 }
 
 // outOfScope reports whether the package of a kind is loaded, or the kind is beyond the manager's
-// namespace.
+// namespaces.
 func (s *packageMissingTeardown) outOfScope(k packageMissingKind) bool {
-	return s.manager.Serves(k.GroupKind()) || s.manager.options.CustomResourceNamespace != "" && !k.namespaced
+	return s.manager.Serves(k.GroupKind()) || !s.manager.options.Namespaces.All() && !k.namespaced
 }
 
 // find returns the kinds that have a resource with the engine's finalizer, and whose package is missing.
@@ -189,60 +186,6 @@ func (s *packageMissingTeardown) kinds(ctx context.Context) ([]packageMissingKin
 	return kindsDefined(definitions.Items, resources), nil
 }
 
-// A packageMissingKind is the kind of a package that is not served.
-type packageMissingKind struct {
-	schema.GroupVersionKind
-	pkg        string
-	namespaced bool
-	// reach is where the objects of its resources may be, according to the definition; nil is
-	// unknown, as definitions of early versions do not say it.
-	reach *program.Reach
-	// lastAccount is as whom it was served last, according to the definition.
-	lastAccount object.Account
-}
-
-// kindsDefined returns the kinds of definitions in the versions that the cluster
-// prefers. It leaves out definitions that the cluster does not serve yet, which have no resources.
-func kindsDefined(definitions []metav1.PartialObjectMetadata, served []*metav1.APIResourceList) []packageMissingKind {
-	defined := map[string]metav1.PartialObjectMetadata{}
-	for _, d := range definitions {
-		defined[d.Name] = d
-	}
-	var out []packageMissingKind
-	for _, list := range served {
-		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			continue
-		}
-		for _, r := range list.APIResources {
-			d, ours := defined[r.Name+"."+gv.Group]
-			if ours && !strings.Contains(r.Name, "/") {
-				out = append(out, packageMissingKind{GroupVersionKind: gv.WithKind(r.Kind), pkg: d.Labels[crd.PackageLabel], namespaced: r.Namespaced, reach: reachOf(d), lastAccount: accountIn(d)})
-			}
-		}
-	}
-	return out
-}
-
-// reachOf returns the reach of a package according to its definition, or nil.
-func reachOf(definition metav1.PartialObjectMetadata) *program.Reach {
-	text, said := definition.Annotations[crd.ReachAnnotation]
-	reach, err := program.ParseReach(text)
-	if !said || err != nil {
-		return nil
-	}
-	return &reach
-}
-
-// accountIn returns the account that a definition names, or none.
-func accountIn(definition metav1.PartialObjectMetadata) object.Account {
-	account, err := object.ParseAccount(definition.Annotations[crd.AccountAnnotation])
-	if err != nil {
-		return object.Account{}
-	}
-	return account
-}
-
 // noteWithdrawn watches a kind whose package is not served any more, if a resource has objects.
 func (s *packageMissingTeardown) noteWithdrawn(k packageMissingKind) {
 	s.mu.Lock()
@@ -271,12 +214,27 @@ func (s *packageMissingTeardown) hasWaiting(ctx context.Context, k packageMissin
 		return false, err
 	}
 	defer done()
+	var refused error
+	for _, namespace := range s.manager.options.Namespaces.Lists() {
+		waiting, err := hasWaitingIn(ctx, by.caches.Direct, k, namespace)
+		switch {
+		case apierrors.IsForbidden(err):
+			refused = err // what it may list elsewhere is looked at all the same
+		case waiting || err != nil:
+			return waiting, err
+		}
+	}
+	return false, refused
+}
+
+// hasWaitingIn is hasWaiting in a namespace, or in all for "".
+func hasWaitingIn(ctx context.Context, from client.Reader, k packageMissingKind, namespace string) (bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	for {
 		next := list.Continue
 		list = &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind + "List"))
-		err := by.caches.Direct.List(ctx, list, client.InNamespace(s.manager.options.CustomResourceNamespace), client.Limit(page), client.Continue(next))
+		err := from.List(ctx, list, client.InNamespace(namespace), client.Limit(page), client.Continue(next))
 		if err != nil {
 			return false, err
 		}
@@ -355,9 +313,11 @@ func (s *packageMissingTeardown) release(kind schema.GroupKind) {
 // A watcher is the controller of a kind whose package is missing. It has a cache of its own, which
 // ends with it: a cache that cannot sync must not block the others.
 type watcher struct {
-	teardown   *packageMissingTeardown
-	kind       packageMissingKind
-	resources  watch.Cache
+	teardown  *packageMissingTeardown
+	kind      packageMissingKind
+	resources *watch.Resources
+	// of has those of the kind.
+	of         *watch.KindResources
 	objects    *watch.Cluster
 	leave      func()
 	life       *reconcile.Reconciler
@@ -376,30 +336,36 @@ func (s *packageMissingTeardown) newWatcher(k packageMissingKind, name string, r
 		return nil, err
 	}
 	w := &watcher{teardown: s, kind: k, leave: done}
-	w.resources, err = watch.NewCache(by, m.options.CustomResourceNamespace, cache.Options{DefaultLabelSelector: m.options.Selector, DefaultTransform: watch.TransformResource(m.options.Log)})
+	w.resources, err = watch.NewResources(by, m.options.Namespaces, cache.Options{DefaultLabelSelector: m.options.Selector, DefaultTransform: watch.TransformResource(m.options.Log)})
 	if err != nil {
 		return w, err
 	}
+	w.of = w.resources.Of(k.GroupVersionKind, k.scope())
 	w.life = &reconcile.Reconciler{
-		Kind: k.GroupVersionKind, Resources: ownResources{by.caches.Resources(w.resources.Client), m.options.Shard}, Recorder: by.recorder, Now: time.Now,
+		Kind: k.GroupVersionKind, Resources: ownResources{w.of.Cluster(by.caches), m.options.Shard}, Recorder: by.recorder, Now: time.Now,
 		ReachWithoutPackage: k.reach,
 		Allow:               m.options.Allow,
 	}
 	w.name = name + "." + strings.ToLower(k.GroupKind().String())
-	ours := m.options.Shard.only(watch.CachedUID(w.resources, k.GroupVersionKind), w.reconciles(reconcileOf(w.life)), w.life.Forget)
+	ours := m.options.Shard.only(w.of.UID, w.reconciles(reconcileOf(w.life)), w.life.Forget)
 	w.controller, err = m.newController(w.name, k.Kind, k.pkg, ours, nil)
 	if err != nil {
 		return w, err
 	}
-	w.objects = by.caches.Cluster(watch.OwnerKind{GroupKind: k.GroupKind(), Limit: newEventRateLimits(m.options.Log).limited}, w.controller, nil)
+	w.objects = by.caches.Cluster(watch.OwnerKind{GroupKind: k.GroupKind(), Serves: m.options.servesResourcesIn, Limit: newEventRateLimits(m.options.Log).limited}, w.controller, nil)
 	w.life.Cluster = w.objects
 	return w, nil
 }
 
 // watch makes the controller reconcile the resource of each event that the predicates let through.
-func (w *watcher) watch(predicates ...predicate.TypedPredicate[client.Object]) error {
+func (w *watcher) watch(predicates ...predicate.Predicate) error {
 	enqueue := &handler.TypedEnqueueRequestForObject[client.Object]{}
-	return w.controller.Watch(source.Kind[client.Object](w.resources.Cache, watch.NewObject(w.kind.GroupVersionKind), enqueue, append([]predicate.TypedPredicate[client.Object]{w.teardown.manager.options.Shard.predicate()}, predicates...)...))
+	for _, of := range w.of.Sources(enqueue, append([]predicate.Predicate{w.teardown.manager.options.Shard.predicate()}, predicates...)...) {
+		if err := w.controller.Watch(of); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // end ends what a watcher uses that does not run.
@@ -452,7 +418,7 @@ func (s *packageMissingTeardown) newBrokenWatcher(k packageMissingKind) (*watche
 func (w *watcher) enqueueAll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, watch.SyncTimeout) // a kind that cannot be listed blocks no other
 	defer cancel()
-	_ = w.again.enqueueAll(ctx, w.resources.Client, w.kind.GroupVersionKind) // if this fails, the watch enqueues all once it begins
+	_ = w.again.enqueueAll(ctx, w.of) // if this fails, the watch enqueues all once it begins
 }
 
 // reconcileBroken returns the function that reconciles resources whose package is broken. It tears

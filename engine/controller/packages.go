@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
@@ -66,24 +67,29 @@ func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*package
 		Cluster: m.own.caches.Resources(of.Client), Revisions: &cluster.Live{Client: m.own.caches.Direct, Direct: m.own.caches.Direct},
 		ConfigMaps: sourceConfigMaps{inputs}, Overlays: clusterOverlays{overlays, m.manager.GetRESTMapper(), func(key types.NamespacedName) { again.enqueueAfter(key, overlaysAgain) }}, Registries: o.Registries, Secrets: pullSecrets{m.own.caches.Direct, o.PullSecretNamespace},
 		Examiner: e, Server: m, Versions: m, Accounts: m, Namespace: o.Namespace, Planner: planner{m}, Recorder: m.own.recorder, Observer: measured, Selector: selector,
-		Enqueue: enqueue, Log: m.options.Log, Now: time.Now,
+		Enqueue: enqueue, Log: m.options.Log, Now: time.Now, Followed: m.options.Shard.count() > 1,
 	}
 	m.mu.Lock()
 	m.packageChanged = enqueue
 	m.mu.Unlock()
 	r.Await()
-	ctrlr, err := m.newController("package."+packages.Kind.Group, packages.Kind.Kind, "", r.Reconcile, nil)
+	step, changes := r.Reconcile, []predicate.TypedPredicate[client.Object]{specOrMetadataChanged}
+	if !m.options.Shard.First() { // it follows what the first one writes in the status
+		step, changes = r.Follow, nil
+		r.Followed, r.Recorder, r.Observer = false, packages.NoEvents{}, nil
+	}
+	ctrlr, err := m.newController("package."+packages.Kind.Group, packages.Kind.Kind, "", step, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := ctrlr.Watch(source.Kind[client.Object](of.Cache, watch.NewObject(packages.Kind), &handler.EnqueueRequestForObject{}, specOrMetadataChanged)); err != nil {
+	if err := ctrlr.Watch(source.Kind[client.Object](of.Cache, watch.NewObject(packages.Kind), &handler.EnqueueRequestForObject{}, changes...)); err != nil {
 		return nil, err
 	}
 	if err := ctrlr.Watch(again); err != nil {
 		return nil, err
 	}
 	first := manager.RunnableFunc(func(ctx context.Context) error { m.expectPackages(ctx, r); return nil })
-	for _, part := range []manager.Runnable{of.Cache, inputs, overlays, ctrlr, first} {
+	for _, part := range []manager.Runnable{watch.Always(of.Cache), inputs, overlays, ctrlr, first} {
 		if err := m.manager.Add(part); err != nil {
 			return nil, err
 		}
@@ -183,7 +189,15 @@ func (m *Manager) Resources(ctx context.Context, kind schema.GroupVersionKind) (
 	}
 	ctx, cancel := context.WithTimeout(ctx, watch.SyncTimeout)
 	defer cancel()
-	return resources(ctx, c.as.resources.Client, kind, m.options.CustomResourceNamespace, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	all, err := c.resources.List(ctx, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", kind.GroupKind(), err)
+	}
+	out := make([]packages.Resource, len(all))
+	for i, u := range all {
+		out[i] = resourceOf(u)
+	}
+	return out, nil
 }
 
 // Remaining returns at most limit of the custom resources of a kind that the API server has, in all namespaces
@@ -201,9 +215,9 @@ func (m *Manager) Remaining(ctx context.Context, kind schema.GroupVersionKind, l
 		return nil, err
 	}
 	defer done()
-	out, err := resources(ctx, by.caches.Direct, mapping.GroupVersionKind, "", client.Limit(limit))
-	if apierrors.IsForbidden(err) && m.options.CustomResourceNamespace != "" {
-		out, err = resources(ctx, by.caches.Direct, mapping.GroupVersionKind, m.options.CustomResourceNamespace, client.Limit(limit))
+	out, err := resources(ctx, by.caches.Direct, mapping.GroupVersionKind, "", limit)
+	if apierrors.IsForbidden(err) && !m.options.Namespaces.All() {
+		out, err = m.remainingIn(ctx, by.caches.Direct, mapping.GroupVersionKind, limit)
 	}
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -211,10 +225,26 @@ func (m *Manager) Remaining(ctx context.Context, kind schema.GroupVersionKind, l
 	return out, err
 }
 
-// resources lists custom resources.
-func resources(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, namespace string, options ...client.ListOption) ([]packages.Resource, error) {
+// remainingIn returns at most limit of the custom resources of a kind in the namespaces that are served. One that cannot be
+// listed is an error: what is there would be left alone.
+func (m *Manager) remainingIn(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, limit int) ([]packages.Resource, error) {
+	var out []packages.Resource
+	for _, namespace := range m.options.Namespaces {
+		found, err := resources(ctx, from, kind, namespace, limit-len(out))
+		if err != nil {
+			return nil, fmt.Errorf("namespace %s: %w", namespace, err)
+		}
+		if out = append(out, found...); len(out) >= limit {
+			break
+		}
+	}
+	return out, nil
+}
+
+// resources lists at most limit custom resources of a namespace, or of all for "".
+func resources(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, namespace string, limit int) ([]packages.Resource, error) {
 	list := newList(kind)
-	if err := from.List(ctx, list, append(options, client.InNamespace(namespace))...); err != nil {
+	if err := from.List(ctx, list, client.Limit(int64(limit)), client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("listing %s: %w", kind.GroupKind(), err)
 	}
 	out := make([]packages.Resource, len(list.Items))

@@ -26,7 +26,7 @@ func (m *Manager) Pins(ctx context.Context, kind schema.GroupKind, pins packages
 		return nil
 	}
 	c.pins.Store(next)
-	return m.enqueueAll(ctx, c, c.program.Load().GroupVersionKind())
+	return m.enqueueAll(ctx, c)
 }
 
 // notePins notes the pins of a kind for its controller. The evaluators of versions that are served already stay.

@@ -28,9 +28,9 @@ var _ packages.Planner = planner{}
 func (p planner) Plan(ctx context.Context, as object.Account, served *packages.Candidate, next packages.Candidate, progress func(done, all int)) (packages.Impact, error) {
 	m := p.manager
 	ctx = logr.NewContext(worker.WithPlan(ctx), logr.Discard()) // what happens in memory has not happened
-	namespace := m.options.CustomResourceNamespace
+	namespaces := m.options.Namespaces
 	if next.Program.Meta().ClusterScoped {
-		namespace = ""
+		namespaces = nil
 	}
 	by, done, err := m.as(as)
 	if err != nil {
@@ -39,7 +39,7 @@ func (p planner) Plan(ctx context.Context, as object.Account, served *packages.C
 	defer done()
 	direct := &cluster.Live{Client: by.caches.Direct, Direct: by.caches.Direct, Kinds: cluster.Kinds(m.manager.GetConfig())}
 	o := plan.Options{
-		Cluster: selectedResources{plan.NewLive(direct, namespace), m.options.Selector}, Namespace: namespace, ConfigMap: m.options.ConfigMap, Now: time.Now(), Progress: progress, Complete: true,
+		Cluster: selectedResources{plan.NewLive(direct, namespaces), m.options.Selector}, Namespaces: namespaces, ConfigMap: m.options.ConfigMap, Now: time.Now(), Progress: progress, Complete: true,
 		New: plannedVersion(ctx, m.prepare(next.Program), next),
 	}
 	if served != nil {

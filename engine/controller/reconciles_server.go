@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"operetta.dev/engine/history"
 	"operetta.dev/engine/ownership"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -91,40 +89,30 @@ func (m *Manager) reconciles(kind schema.GroupKind, key types.NamespacedName) (h
 	if c == nil {
 		return history.Report{}, &denial{http.StatusNotFound, "this operator does not serve " + kind.String()}
 	}
-	u := cachedResource(c.as.resources, c.program.Load().GroupVersionKind(), key)
+	u := c.resources.Get(key)
 	if u == nil {
 		return history.Report{}, &denial{http.StatusNotFound, "this operator has not seen the resource"}
 	}
 	if !m.options.Shard.Owns(u.GetUID()) {
-		return history.Report{}, &denial{http.StatusNotFound, "another shard of this operator serves the resource"}
+		return history.Report{}, &denial{http.StatusNotFound, m.options.elsewhere(u.GetUID())}
 	}
 	out, known := c.history.Report(key, u.GetUID())
 	if !known {
 		out.Since = time.Now()
 	}
-	c.addWatches(&out, c.as.patches, u)
+	c.addWatches(&out, u)
 	return out, nil
 }
 
-// cachedResource returns a resource as the cache has it, or nil.
-func cachedResource(from cache.Cache, kind schema.GroupVersionKind, key types.NamespacedName) *unstructured.Unstructured {
-	uid := watch.CachedUID(from, kind)(key)
-	u := watch.NewObject(kind)
-	if uid == "" || from.Get(context.Background(), key, u, client.UnsafeDisableDeepCopy) != nil {
-		return nil
-	}
-	return u
-}
-
 // addWatches adds the watches of a resource to a report.
-func (c *packageController) addWatches(to *history.Report, patches *watch.Patches, u *unstructured.Unstructured) {
+func (c *packageController) addWatches(to *history.Report, u *unstructured.Unstructured) {
 	if !c.added.Load() {
 		return
 	}
 	kind, key := u.GroupVersionKind(), client.ObjectKeyFromObject(u)
-	all := []history.Watch{{Of: history.Resource, APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: c.objects.Live.Namespace, State: history.Watching}}
+	all := []history.Watch{{Of: history.Resource, APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: c.resources.WatchedIn(u.GetNamespace()), State: history.Watching}}
 	all = append(all, c.objects.Watches(ctrl.Request{NamespacedName: key}, objectsOf(u))...)
-	if w, ok := patches.WatchOf(c.patches); ok {
+	if w, ok := c.as.patches.WatchOf(c.patches, u.GetNamespace()); ok {
 		all = append(all, w)
 	}
 	to.MoreWatches = max(0, len(all)-watch.MaxReported)

@@ -18,6 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
+// servesResourcesIn reports whether the custom resources of a namespace are served; "" is that of cluster-scoped ones.
+func (o Options) servesResourcesIn(namespace string) bool {
+	return namespace == "" || o.Namespaces.Has(namespace)
+}
+
 // selection selects the custom resources that are served in a list.
 func (o Options) selection() client.ListOption {
 	if o.Selector == nil {

@@ -64,12 +64,12 @@ func serverDryRunOptions(config *rest.Config, options Options) (dryrun.ServerOpt
 	others := newSubsystems(direct, options.Log, func(schema.GroupKind) bool { return false })
 	return dryrun.ServerOptions{
 		Cluster: &cluster.Live{
-			Client: dry, Direct: dry, Kinds: cluster.Kinds(config), Namespace: options.CustomResourceNamespace, Schemas: cluster.PublishedSchemas(config),
+			Client: dry, Direct: dry, Kinds: cluster.Kinds(config), Namespaces: options.Namespaces, Schemas: cluster.PublishedSchemas(config),
 		},
 		Apply: func(ctx context.Context, resource *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			out := resource.DeepCopy()
 			return out, dry.Apply(ctx, client.ApplyConfigurationFromUnstructured(out), client.FieldOwner(cluster.DryRunFieldManager), client.ForceOwnership)
 		},
-		Namespace: options.CustomResourceNamespace, ConfigMap: options.ConfigMap, Allow: options.Allow, Subsystem: others.has,
+		Namespaces: options.Namespaces, ConfigMap: options.ConfigMap, Allow: options.Allow, Subsystem: others.has,
 	}, nil
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,12 +39,23 @@ func (s Shard) count() int { return max(1, s.Count) }
 
 // Owns reports whether a resource is in the shard. It is in one of each count, by its UID: nobody chooses that.
 func (s Shard) Owns(uid types.UID) bool {
+	return s.ownerOf(uid) == s.Index
+}
+
+// ownerOf returns the shard that a resource is in.
+func (s Shard) ownerOf(uid types.UID) int {
 	if s.count() == 1 {
-		return true
+		return 0
 	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(uid))
-	return h.Sum64()%uint64(s.Count) == uint64(s.Index) //nolint:gosec // neither is negative, as Check says
+	return int(h.Sum64() % uint64(s.Count)) //nolint:gosec // the count is not negative, as Check says
+}
+
+// elsewhere says which process is to be asked about a resource of another shard.
+func (o Options) elsewhere(uid types.UID) string {
+	shard := o.Shard.ownerOf(uid)
+	return fmt.Sprintf("shard %d of this operator serves the resource: its Lease is %s", shard, object.ShardLease(cmp.Or(o.LeaderElectionID, DefaultLeaderElectionID), shard))
 }
 
 // First reports whether the shard is the one that does what only one process may: definitions, certificates, and

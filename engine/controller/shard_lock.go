@@ -36,6 +36,8 @@ import (
 //   - Who has another count than the agreed one changes the agreement, once it holds the Leases of all shards of the agreed count
 //     itself: then nobody serves. The write has the version that it read before it took the first one, so it fails if somebody
 //     has begun to serve since, because its Leases had expired.
+//   - Somebody may delete the agreement. A shard looks at it before each renewal, writes it anew if it is gone, and gives its Lease back
+//     if it is another one. Who finds none makes one only after the time in which a shard that serves had to have done that.
 //
 // So no two processes of different counts ever serve at a time, however they are started, and two of one count have different
 // shards. What a deposed leader has sent already is as late as with any leader election.
@@ -47,8 +49,52 @@ const (
 	enteredAnnotation = "operetta.dev/entered"
 )
 
-// errOtherCount says that another number of shards is agreed on.
-var errOtherCount = errors.New("another number of shards is agreed on")
+var (
+	// errOtherCount says that another number of shards is agreed on.
+	errOtherCount = errors.New("another number of shards is agreed on")
+	// errNoCount says that none is agreed on any more.
+	errNoCount = errors.New("the Lease that says how many shards there are is gone")
+)
+
+// An agreement is how many shards there are.
+type agreement struct {
+	count int
+	// early says that the Leases of the shards have the names that an early version gave them, which are those of other operators as well.
+	early bool
+}
+
+// agreement returns the agreement that a process makes.
+func (s Shard) agreement() agreement { return agreement{count: s.count()} }
+
+// lease returns the name of the Lease of a shard.
+func (a agreement) lease(id string, shard int) string {
+	if a.early && shard > 0 {
+		return id + "-" + strconv.Itoa(shard)
+	}
+	return object.ShardLease(id, shard)
+}
+
+// namedShards is what follows the count in an annotation, except for one shard: an early version, which does not know the names of
+// the Leases, cannot read it, and serves nothing.
+const namedShards = "shards"
+
+// String returns the text of the annotation.
+func (a agreement) String() string {
+	if a.count == 1 || a.early {
+		return strconv.Itoa(a.count)
+	}
+	return strconv.Itoa(a.count) + " " + namedShards
+}
+
+// parseAgreement reads the text of the annotation.
+func parseAgreement(text string) (agreement, error) {
+	number, rest, named := strings.Cut(text, " ")
+	count, err := strconv.Atoi(number)
+	if err != nil || count < 1 || count > object.MaxShards || named && rest != namedShards {
+		return agreement{}, fmt.Errorf("%q is not a number from 1 to %d with the word %s", text, object.MaxShards, namedShards)
+	}
+	return agreement{count: count, early: count > 1 && !named}, nil
+}
 
 // shardElection is what a process needs to take Leases.
 type shardElection struct {
@@ -104,7 +150,7 @@ func newElection(config *rest.Config, o Options) (resourcelock.Interface, error)
 
 // agreedLock returns the lock of the shard, which nobody takes whose count is not the agreed one.
 func (e *shardElection) agreedLock() resourcelock.Interface {
-	return &agreedLock{Interface: e.lock(object.ShardLease(e.id, e.shard.Index)), election: e}
+	return &agreedLock{Interface: e.ownLock(object.ShardLease(e.id, e.shard.Index)), election: e}
 }
 
 // An agreedLock is the lock of a shard.
@@ -131,7 +177,12 @@ func (l *agreedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 
 // Create implements resourcelock.Interface.
 func (l *agreedLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	if err := l.Interface.Create(ctx, r); err != nil {
+	if l.hasEntered() { // somebody has deleted the Lease
+		if err := l.election.confirm(ctx); err != nil {
+			return l.leave(ctx, r, err)
+		}
+	}
+	if err := l.Interface.Create(withRenewal(ctx, time.Now()), r); err != nil {
 		return err
 	}
 	return l.enter(ctx, r)
@@ -139,22 +190,40 @@ func (l *agreedLock) Create(ctx context.Context, r resourcelock.LeaderElectionRe
 
 // Update implements resourcelock.Interface.
 func (l *agreedLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	if err := l.Interface.Update(ctx, r); err != nil {
-		return err
-	}
 	if r.HolderIdentity != l.Identity() { // it is given back
 		l.set(true, false)
-		return nil
+		return l.Interface.Update(withReturn(ctx), r)
+	}
+	began := time.Now() // what is looked at before the request is as old as that
+	if l.hasEntered() {
+		if err := l.election.confirm(ctx); err != nil {
+			return l.leave(ctx, r, err)
+		}
+	}
+	if err := l.Interface.Update(withRenewal(ctx, began), r); err != nil {
+		return err
 	}
 	return l.enter(ctx, r)
 }
 
+// leave returns why the Lease is not renewed. It gives the Lease back if another number of shards is agreed on.
+func (l *agreedLock) leave(ctx context.Context, r resourcelock.LeaderElectionRecord, why error) error {
+	if !errors.Is(why, errOtherCount) {
+		return why // it may pass, and the Lease expires if not
+	}
+	l.set(false, false)
+	return errors.Join(why, l.giveBack(ctx, r))
+}
+
+// giveBack gives the Lease back.
+func (l *agreedLock) giveBack(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	r.HolderIdentity, r.LeaseDurationSeconds = "", 1
+	return l.Interface.Update(withReturn(ctx), r)
+}
+
 // enter says that this process serves, once for each time that it takes the Lease. It gives the Lease back if it may not.
 func (l *agreedLock) enter(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	l.mu.Lock()
-	entered := l.entered
-	l.mu.Unlock()
-	if entered {
+	if l.hasEntered() {
 		return nil
 	}
 	err := l.election.enter(ctx)
@@ -163,8 +232,13 @@ func (l *agreedLock) enter(ctx context.Context, r resourcelock.LeaderElectionRec
 		return nil
 	}
 	l.set(false, false)
-	r.HolderIdentity, r.LeaseDurationSeconds = "", 1
-	return errors.Join(err, l.Interface.Update(ctx, r))
+	return errors.Join(err, l.giveBack(ctx, r))
+}
+
+func (l *agreedLock) hasEntered() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.entered
 }
 
 func (l *agreedLock) isAgreed() bool {
@@ -179,25 +253,25 @@ func (l *agreedLock) set(agreed, entered bool) {
 	l.agreed, l.entered = agreed, entered
 }
 
-// read returns the Lease with the agreement, or nil if there is none yet, and the count: without one, there are no shards.
-func (e *shardElection) read(ctx context.Context) (*coordinationv1.Lease, int, error) {
+// read returns the Lease with the agreement, or nil if there is none: then it is that there are no shards, unless they write it anew.
+func (e *shardElection) read(ctx context.Context) (*coordinationv1.Lease, agreement, error) {
 	u, err := e.leases.Get(ctx, object.SharedLease(e.id), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, 1, nil
+		return nil, agreement{count: 1}, nil
 	case err != nil:
-		return nil, 0, fmt.Errorf("reading how many shards there are: %w", err)
+		return nil, agreement{}, fmt.Errorf("reading how many shards there are: %w", err)
 	}
-	count, err := strconv.Atoi(u.Annotations[shardsAnnotation])
-	if err != nil || count < 1 || count > object.MaxShards {
-		return nil, 0, fmt.Errorf("the annotation %s of the Lease %s/%s is %q, and should be 1 to %d", shardsAnnotation, e.namespace, u.Name, u.Annotations[shardsAnnotation], object.MaxShards)
+	agreed, err := parseAgreement(u.Annotations[shardsAnnotation])
+	if err != nil {
+		return nil, agreement{}, fmt.Errorf("the annotation %s of the Lease %s/%s: %w", shardsAnnotation, e.namespace, u.Name, err)
 	}
-	return u, count, nil
+	return u, agreed, nil
 }
 
 // write writes an agreement over the one that was read, nil for none. It errors with Conflict or AlreadyExists if that is another one by now.
 func (e *shardElection) write(ctx context.Context, over *coordinationv1.Lease) error {
-	marks := map[string]string{shardsAnnotation: strconv.Itoa(e.shard.count()), enteredAnnotation: e.identity + " " + time.Now().UTC().Format(time.RFC3339Nano)}
+	marks := map[string]string{shardsAnnotation: e.shard.agreement().String(), enteredAnnotation: e.identity + " " + time.Now().UTC().Format(time.RFC3339Nano)}
 	if over == nil {
 		u := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: object.SharedLease(e.id), Annotations: marks}}
 		_, err := e.leases.Create(ctx, u, metav1.CreateOptions{})
@@ -214,23 +288,45 @@ func (e *shardElection) write(ctx context.Context, over *coordinationv1.Lease) e
 // enterTries bounds how often it is tried to write what others of the same count write at the same time.
 const enterTries = 10
 
-// enter writes the agreement as it is, so that who means to change it by now cannot. It errors if the count is another one.
+// enter writes the agreement as it is, so that who means to change it by now cannot. It errors if there is none, or another one.
 func (e *shardElection) enter(ctx context.Context) error {
 	var err error
 	for range enterTries {
 		var present *coordinationv1.Lease
-		var count int
-		if present, count, err = e.read(ctx); err != nil {
+		var agreed agreement
+		if present, agreed, err = e.read(ctx); err != nil {
 			return e.unlessAlone(err)
 		}
-		if count != e.shard.count() {
+		switch {
+		case present == nil:
+			return errNoCount
+		case agreed != e.shard.agreement():
 			return errOtherCount
 		}
-		if err = e.write(ctx, present); err == nil || !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+		if err = e.write(ctx, present); err == nil || !apierrors.IsConflict(err) {
 			return e.unlessAlone(err)
 		}
 	}
 	return err
+}
+
+// confirm errors if the agreement is another one than that by which a shard serves. One that somebody has deleted is written
+// anew: nobody else has changed it as long as the Lease of the shard is held.
+func (e *shardElection) confirm(ctx context.Context) error {
+	if e.shard.count() == 1 {
+		return nil // who changes the number has to take the only Lease
+	}
+	present, agreed, err := e.read(ctx)
+	switch {
+	case err != nil:
+		return err
+	case present == nil:
+		e.log.Info("somebody has deleted the Lease that says how many shards there are; it is written anew", "lease", object.SharedLease(e.id), "shards", e.shard.count())
+		return e.write(ctx, nil) // if it is there by now, the next renewal sees which
+	case agreed != e.shard.agreement():
+		return errOtherCount
+	}
+	return nil
 }
 
 // unlessAlone returns nil for a process without shards that may not look: the roles of early versions know of none.
@@ -244,25 +340,30 @@ func (e *shardElection) unlessAlone(err error) error {
 
 // await returns once the count is the agreed one, which it makes it when it can.
 func (e *shardElection) await(ctx context.Context) error {
-	said, refused := 0, false
+	var missing time.Time // since when there is no agreement
+	said := saidOfAgreement{election: e}
 	for {
-		_, count, err := e.read(ctx)
-		if err = e.unlessAlone(err); err != nil {
-			return err
-		}
-		if count == e.shard.count() || count == 0 {
+		present, agreed, err := e.read(ctx)
+		switch {
+		case err != nil:
+			return e.unlessAlone(err)
+		case present != nil && agreed == e.shard.agreement():
 			return nil
-		}
-		if said != count {
-			e.log.Info("nothing is served until all processes of the other number of shards have ended", "shards", e.shard.count(), "agreed", count)
-			said = count
-		}
-		if err := e.change(ctx, count); err != nil && ctx.Err() == nil {
-			e.log.V(1).Info("the number of shards is not changed yet", "why", err.Error())
-			if apierrors.IsForbidden(err) && !refused {
-				e.log.Info("the operator may not take the Lease of each shard, so it cannot change their number; operetta rbac --shards prints the role", "shards", e.shard.count(), "agreed", count, "error", err.Error())
-				refused = true
+		case present != nil:
+			missing = time.Time{}
+			said.waits(agreed)
+			err = e.change(ctx, agreed)
+		default:
+			if missing.IsZero() {
+				missing = time.Now()
 			}
+			err = e.begin(ctx, missing)
+		}
+		if err == nil {
+			continue // it is looked at anew
+		}
+		if ctx.Err() == nil {
+			said.fails(agreed, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -272,15 +373,57 @@ func (e *shardElection) await(ctx context.Context) error {
 	}
 }
 
+// saidOfAgreement is what was said about an agreement that is another one: each only once.
+type saidOfAgreement struct {
+	election *shardElection
+	other    agreement
+	refused  bool
+}
+
+// waits says that the processes of another agreement are waited for.
+func (s *saidOfAgreement) waits(agreed agreement) {
+	if s.other == agreed {
+		return
+	}
+	s.other = agreed
+	s.election.log.Info("nothing is served until all processes of the other number of shards have ended", "shards", s.election.shard.count(), "agreed", agreed.count)
+}
+
+// fails says why the agreement is not changed.
+func (s *saidOfAgreement) fails(agreed agreement, why error) {
+	s.election.log.V(1).Info("the number of shards is not changed yet", "why", why.Error())
+	if !apierrors.IsForbidden(why) || s.refused {
+		return
+	}
+	s.refused = true
+	s.election.log.Info("the operator may not take the Lease of each shard, so it cannot change their number; operetta rbac --shards prints the role", "shards", s.election.shard.count(), "agreed", agreed.count, "error", why.Error())
+}
+
+// errUndecided says that somebody may serve although there is no agreement.
+var errUndecided = errors.New("the Lease that says how many shards there are is missing, and shards that serve may be about to write it anew")
+
+// begin makes the first agreement. There is none before an operator runs for the first time, and after somebody has deleted it. A shard
+// that serves writes it anew then; if none has for as long as it may serve without that, none does.
+func (e *shardElection) begin(ctx context.Context, missing time.Time) error {
+	_, err := e.leases.Get(ctx, e.id, metav1.GetOptions{})
+	if ran := !apierrors.IsNotFound(err); ran && time.Since(missing) < e.times.lease {
+		return errUndecided
+	}
+	if e.shard.count() > 1 {
+		return e.change(ctx, agreement{count: 1}) // an operator of an early version has only the Lease of shard 0
+	}
+	return e.write(ctx, nil)
+}
+
 // change makes the count the agreed one while this process holds the Leases of all shards of another count. It takes them in order, so
 // that of several processes one gets all, and gives up if one is not free in time: then its process may serve on. The agreement is
 // read first: whoever begins to serve from then on, also after the Leases held here have expired, writes it.
-func (e *shardElection) change(ctx context.Context, from int) error {
-	present, count, err := e.read(ctx)
+func (e *shardElection) change(ctx context.Context, from agreement) error {
+	present, agreed, err := e.read(ctx)
 	if err != nil {
 		return err
 	}
-	if count != from {
+	if agreed != from {
 		return errOtherCount
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -288,20 +431,20 @@ func (e *shardElection) change(ctx context.Context, from int) error {
 	defer held.Wait()
 	defer cancel()
 	held.Go(func() { e.follow(ctx, from, cancel) })
-	for i := range from {
-		if err := e.hold(ctx, cancel, &held, object.ShardLease(e.id, i)); err != nil {
+	for i := range from.count {
+		if err := e.hold(ctx, cancel, &held, from.lease(e.id, i)); err != nil {
 			return err
 		}
 	}
 	if err := e.write(ctx, present); err != nil {
 		return err
 	}
-	e.log.Info("the number of shards has changed", "shards", e.shard.count(), "was", from)
+	e.log.Info("the number of shards has changed", "shards", e.shard.count(), "was", from.count)
 	return nil
 }
 
 // follow ends a change of the agreement when somebody else has made one.
-func (e *shardElection) follow(ctx context.Context, from int, cancel context.CancelFunc) {
+func (e *shardElection) follow(ctx context.Context, from agreement, cancel context.CancelFunc) {
 	tick := time.NewTicker(e.times.retry)
 	defer tick.Stop()
 	for {
@@ -310,7 +453,7 @@ func (e *shardElection) follow(ctx context.Context, from int, cancel context.Can
 			return
 		case <-tick.C:
 		}
-		if _, count, err := e.read(ctx); err == nil && count != from {
+		if _, agreed, err := e.read(ctx); err == nil && agreed != from {
 			cancel()
 			return
 		}
@@ -321,7 +464,7 @@ func (e *shardElection) follow(ctx context.Context, from int, cancel context.Can
 func (e *shardElection) hold(ctx context.Context, cancel context.CancelFunc, held *sync.WaitGroup, name string) error {
 	took := make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: e.lock(name), LeaseDuration: e.times.lease, RenewDeadline: e.times.renew, RetryPeriod: e.times.retry, ReleaseOnCancel: true,
+		Lock: e.ownLock(name), LeaseDuration: e.times.lease, RenewDeadline: e.times.renew, RetryPeriod: e.times.retry, ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) { close(took) }, OnStoppedLeading: cancel},
 	})
 	if err != nil {

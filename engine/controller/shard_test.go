@@ -166,6 +166,20 @@ func (s *leaseStore) writes() int {
 	return s.version
 }
 
+// delete deletes a Lease, as anybody may who has the right.
+func (s *leaseStore) delete(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.by, name)
+}
+
+// has reports whether there is a Lease.
+func (s *leaseStore) has(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.by[name] != nil
+}
+
 func (s *leaseStore) put(u *coordinationv1.Lease) *coordinationv1.Lease {
 	s.version++
 	u = u.DeepCopy()
@@ -208,8 +222,13 @@ func (s *leaseStore) Update(_ context.Context, u *coordinationv1.Lease, _ metav1
 
 // process returns the election of a process.
 func (s *leaseStore) process(name string, shard Shard) *shardElection {
+	return s.processOf("op", name, shard)
+}
+
+// processOf returns the election of a process of an operator.
+func (s *leaseStore) processOf(operator, name string, shard Shard) *shardElection {
 	e := &shardElection{
-		shard: shard, id: "op", namespace: "ns", identity: name, leases: s, log: logr.Discard(),
+		shard: shard, id: operator, namespace: "ns", identity: name, leases: s, log: logr.Discard(),
 		times: electionTimes{leaseDuration, renewDeadline, 20 * time.Millisecond, 100 * time.Millisecond},
 	}
 	e.lock = func(lease string) resourcelock.Interface {
@@ -260,8 +279,12 @@ func (s *serving) serves(count int) int {
 
 // run runs a process until the function that it returns is called, which waits for its end.
 func (s *serving) run(store *leaseStore, name string, shard Shard) (stop func()) {
+	return s.runElection(store.process(name, shard), name)
+}
+
+func (s *serving) runElection(e *shardElection, name string) (stop func()) {
 	ctx, cancel := context.WithCancel(s.t.Context())
-	e := store.process(name, shard)
+	shard := e.shard
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: e.agreedLock(), LeaseDuration: e.times.lease, RenewDeadline: e.times.renew, RetryPeriod: e.times.retry, ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
@@ -376,12 +399,12 @@ func TestAChangeFailsWhenSomebodyHasBegunToServeSince(t *testing.T) {
 			once()
 		}
 	}
-	err := store.process("new", Shard{2, 3}).change(t.Context(), 2)
+	err := store.process("new", Shard{2, 3}).change(t.Context(), agreement{count: 2})
 	if !apierrors.IsConflict(err) {
 		t.Errorf("the number is changed under who serves: %v", err)
 	}
-	if _, count, err := old.read(t.Context()); count != 2 || err != nil {
-		t.Errorf("the count is %d (error %v)", count, err)
+	if _, agreed, err := old.read(t.Context()); agreed.count != 2 || err != nil {
+		t.Errorf("the count is %d (error %v)", agreed.count, err)
 	}
 }
 
@@ -413,7 +436,7 @@ func TestWhoMayNotTakeTheLeaseOfAShardIsTold(t *testing.T) {
 			hints = append(hints, one)
 		}
 	}
-	if len(hints) != 1 || !strings.Contains(hints[0], "op-1") || !strings.Contains(hints[0], "--shards") {
+	if len(hints) != 1 || !strings.Contains(hints[0], "op-shard-1") || !strings.Contains(hints[0], "operetta rbac --shards") {
 		t.Errorf("it is said %d times: %q", len(hints), said)
 	}
 }
@@ -434,12 +457,12 @@ func TestAChangeFailsWhenItsLeasesHaveExpiredBeforeItsLastStep(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	err := store.process("new", Shard{2, 3}).change(t.Context(), 2)
+	err := store.process("new", Shard{2, 3}).change(t.Context(), agreement{count: 2})
 	if !apierrors.IsConflict(err) {
 		t.Errorf("the number is changed under who serves: %v", err)
 	}
-	if _, count, err := old.read(t.Context()); count != 2 || err != nil {
-		t.Errorf("the count is %d (error %v)", count, err)
+	if _, agreed, err := old.read(t.Context()); agreed.count != 2 || err != nil {
+		t.Errorf("the count is %d (error %v)", agreed.count, err)
 	}
 }
 
@@ -454,9 +477,12 @@ func TestWhoMayNotReadTheAgreementServesOnlyWithoutShards(t *testing.T) {
 	}{
 		"no shards and no right":   {"the roles of early versions do not have it", Shard{}, nil, true, true},
 		"shards and no right":      {"nobody knows who else serves", Shard{0, 2}, nil, true, false},
-		"no shards and none known": {"it is agreed on from now on", Shard{}, nil, false, true},
-		"an agreement of others":   {"it is not theirs", Shard{0, 2}, map[string]string{shardsAnnotation: "3"}, false, false},
-		"no shards beside shards":  {"it would serve all", Shard{}, map[string]string{shardsAnnotation: "3"}, false, false},
+		"no shards and none known": {"somebody has deleted it since it was waited for", Shard{}, nil, false, false},
+		"no shards":                {"it is theirs", Shard{}, map[string]string{shardsAnnotation: "1"}, false, true},
+		"shards":                   {"it is theirs", Shard{0, 2}, map[string]string{shardsAnnotation: "2 shards"}, false, true},
+		"shards of other names":    {"an early version has other Leases for them", Shard{0, 2}, map[string]string{shardsAnnotation: "2"}, false, false},
+		"an agreement of others":   {"it is not theirs", Shard{0, 2}, map[string]string{shardsAnnotation: "3 shards"}, false, false},
+		"no shards beside shards":  {"it would serve all", Shard{}, map[string]string{shardsAnnotation: "3 shards"}, false, false},
 		"nonsense":                 {"it is not guessed what it means", Shard{}, map[string]string{shardsAnnotation: "many"}, false, false},
 		"nothing":                  {"somebody has taken the annotation away", Shard{0, 2}, map[string]string{}, false, false},
 	} {

@@ -23,7 +23,7 @@ func NewRemembering(p *program.Program) *Remembering {
 
 // Evaluate returns what Program.Evaluate returns. It must not be changed.
 func (r *Remembering) Evaluate(s program.Session) (program.Rollout, error) {
-	key := r.View(s).Whole()
+	key := r.Views().Of(s).Whole()
 	if known, ok := r.rollouts[key]; ok {
 		return known, nil
 	}

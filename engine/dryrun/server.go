@@ -16,6 +16,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/cluster/memory"
 	"operetta.dev/engine/dryrun/diff"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 )
@@ -26,8 +27,8 @@ type ServerOptions struct {
 	Cluster cluster.Cluster
 	// Apply applies a custom resource as a person does, as a dry run, and returns the result.
 	Apply func(context.Context, *unstructured.Unstructured) (*unstructured.Unstructured, error)
-	// Namespace is the only one whose custom resources are served; "" is all.
-	Namespace string
+	// Namespaces are those whose custom resources are served.
+	Namespaces object.Namespaces
 	// ConfigMap names the operator's configuration; its zero value is none.
 	ConfigMap types.NamespacedName
 	// Allow are the administrative annotations that count.
@@ -67,9 +68,20 @@ func (s *Server) Mask() *diff.Mask { return s.mask }
 
 // Resources returns the custom resources of a package that exist, by namespace and name.
 func (s *Server) Resources(ctx context.Context, p *program.Program) ([]*unstructured.Unstructured, error) {
-	all, err := s.cluster.ListLive(ctx, cluster.Selection{Kind: p.GroupVersionKind(), Namespace: s.options.Namespace})
+	places := s.options.Namespaces.Lists()
+	if p.Meta().ClusterScoped {
+		places = []string{""}
+	}
+	var all []*unstructured.Unstructured
+	for _, namespace := range places {
+		found, err := s.cluster.ListLive(ctx, cluster.Selection{Kind: p.GroupVersionKind(), Namespace: namespace})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
 	slices.SortStableFunc(all, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetNamespace(), b.GetNamespace()) })
-	return all, err
+	return all, nil
 }
 
 // Applied returns a custom resource as it would be if a person applied it.

@@ -18,6 +18,7 @@ import (
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/verify"
+	"operetta.dev/test/machine"
 )
 
 // load returns a package of a kind, with a body.
@@ -397,6 +398,7 @@ components: a: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name:
 // A resource does not wait for the reconciles of the others.
 func TestManyResourcesHaveTheTimeThatOneHas(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	own := strings.NewReplacer(`name: "main"`, "name: cr.metadata.name", `name: "base"`, "name: cr.metadata.name", `name: "web"`, "name: cr.metadata.name",
 		`name: "after"`, `name: cr.metadata.name + "-after"`)
 	const last = `

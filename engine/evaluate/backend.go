@@ -64,7 +64,7 @@ func (b inProcess) Review(_ context.Context, s program.Session) (program.Review,
 
 // Convert implements Backend.
 func (b inProcess) Convert(_ context.Context, c program.Conversion) (map[string]any, error) {
-	return b.Program.ConvertResource(c)
+	return b.Conversions().ConvertResource(c)
 }
 
 // Compile implements Backend.

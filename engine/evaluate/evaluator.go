@@ -148,7 +148,7 @@ func (e *Evaluator) ReviewContext(ctx context.Context, s program.Session) (progr
 	return e.options.Backend.Review(ctx, s)
 }
 
-// ConvertContext returns what Program.ConvertResource returns.
+// ConvertContext returns what Conversions.ConvertResource returns.
 func (e *Evaluator) ConvertContext(ctx context.Context, c program.Conversion) (map[string]any, error) {
 	return e.options.Backend.Convert(ctx, c)
 }
@@ -164,7 +164,7 @@ func (e *Evaluator) EvaluateContext(ctx context.Context, s program.Session) (pro
 
 // evaluate returns what Program.Evaluate returns, and how it was found out.
 func (e *Evaluator) evaluate(ctx context.Context, s program.Session) (program.Rollout, string, error) {
-	view := e.View(s)
+	view := e.Views().Of(s)
 	if r, ok := e.memo.get(s, view); ok {
 		return r, byMemo, nil
 	}
@@ -207,7 +207,7 @@ func (e *Evaluator) Foretell(s program.Session) (program.Rollout, bool) {
 		return program.Rollout{}, false
 	}
 	began := time.Now()
-	view := e.View(s)
+	view := e.Views().Of(s)
 	if _, remembered := e.memo.get(s, view); remembered || e.isChecked(s) {
 		return program.Rollout{}, false
 	}
@@ -264,7 +264,7 @@ func (e *Evaluator) expected(t *compile.Template, view program.View) (program.Ro
 		return program.Rollout{}, false
 	}
 	r, err := t.Eval(view.Values())
-	return r, err == nil && e.Bounded(view, r)
+	return r, err == nil && e.Views().Bounded(view, r)
 }
 
 // confirm returns what CUE says of a session, of which a template says what is expected. One of some confirmations compares
@@ -303,7 +303,7 @@ func (e *Evaluator) byTemplate(ctx context.Context, s program.Session, view prog
 	if err != nil {
 		return program.Rollout{}, guarded
 	}
-	if !e.Bounded(view, r) {
+	if !e.Views().Bounded(view, r) {
 		return program.Rollout{}, unbounded
 	}
 	if e.hits.Add(1)%int64(e.options.CheckEvery) == 0 && !e.agrees(ctx, s, r, at) {

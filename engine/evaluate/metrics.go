@@ -10,6 +10,9 @@ import (
 
 // Metrics count how packages are evaluated. It is a prometheus.Collector.
 type Metrics struct {
+	// Collector collects all of them.
+	prometheus.Collector
+
 	evaluations, fallbacks, compiles, differences *prometheus.CounterVec
 	templates, bytes                              *prometheus.GaugeVec
 	duration                                      *prometheus.HistogramVec
@@ -33,7 +36,7 @@ func NewMetrics() *Metrics {
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "operetta_" + name, Help: help}, []string{"package"})
 	}
-	return &Metrics{
+	m := &Metrics{
 		evaluations: counter("evaluations_total", "Evaluations of a package, by how: memo, template or cue.", "by"),
 		fallbacks:   counter("evaluation_fallbacks_total", "Evaluations that no template had an answer for, by the reason.", "reason"),
 		compiles:    counter("template_compiles_total", "Sessions that were compiled, by whether that made a template.", "result"),
@@ -44,24 +47,10 @@ func NewMetrics() *Metrics {
 			Name: "operetta_evaluation_duration_seconds", Help: "How long evaluations of a package took, by how: memo, template or cue.", Buckets: durationBuckets,
 		}, []string{"package", "by"}),
 	}
-}
-
-// Describe implements prometheus.Collector.
-func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
-	for _, c := range m.all() {
-		c.Describe(out)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *Metrics) Collect(out chan<- prometheus.Metric) {
-	for _, c := range m.all() {
-		c.Collect(out)
-	}
-}
-
-func (m *Metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.evaluations, m.fallbacks, m.compiles, m.differences, m.templates, m.bytes, m.duration}
+	all := prometheus.NewRegistry()
+	all.MustRegister(m.evaluations, m.fallbacks, m.compiles, m.differences, m.templates, m.bytes, m.duration)
+	m.Collector = all
+	return m
 }
 
 // of returns the metrics of one package.

@@ -123,13 +123,13 @@ func (d drawing) reconciles(report history.Report) []string {
 
 // reconcile returns the lines of one reconcile: how it has ended and what it has cost, and below that its triggers.
 func (d drawing) reconcile(r history.Reconcile) []string {
-	colour := d.ink.Good
+	colour := d.ink.Warn
 	switch r.Result {
 	case history.Error:
 		colour = d.ink.Bad
-	case history.Running:
-		colour = d.ink.Warn
 	case history.Success, history.RequeueAfter:
+		colour = d.ink.Good
+	case history.Running:
 	}
 	line := "· " + d.clock(r.Began) + "  " + colour(plain(string(r.Result)))
 	if r.Took != nil {
@@ -168,7 +168,7 @@ func cost(all []history.Requests) string {
 // trigger says what has triggered a reconcile.
 func (d drawing) trigger(t history.Trigger) string {
 	of := d.of(t.APIVersion, t.Kind, t.Namespace, t.Name)
-	var line string
+	line := unknown(t.Cause)
 	switch t.Cause {
 	case history.TimerDue, history.Retry:
 		line = "timer"
@@ -194,6 +194,10 @@ func (d drawing) trigger(t history.Trigger) string {
 		line = "input " + of + d.did(t)
 	case history.Resource, history.Object, history.Patch:
 		line = of + d.did(t)
+	default:
+		if t.Kind != "" {
+			line += ": " + of + d.did(t)
+		}
 	}
 	if t.Count > 1 {
 		line += fmt.Sprintf(" (%d times)", t.Count)
@@ -201,15 +205,27 @@ func (d drawing) trigger(t history.Trigger) string {
 	return plain(line)
 }
 
+// unknown says that a cause is not one of this version: the operator may be newer.
+func unknown(c history.Cause) string {
+	if c == "" {
+		return "a cause without a name"
+	}
+	return oneLine(string(c)) + ", which this version of operetta does not know"
+}
+
 // plain returns a text of an operator, or of an object, on one line and without what a terminal acts on.
 func plain(s string) string { return redact.Printable(oneLine(s)) }
 
 // timer names a timer as the authors of packages and controller-runtime do.
 func timer(cause history.Cause, after time.Duration) string {
-	if cause == history.Retry {
+	switch cause {
+	case history.Retry:
 		return "retry: " + after.String() + " after an error"
+	case history.TimerDue:
+		return "timer: requeueAfter " + after.String()
+	default:
+		return plain(unknown(cause)) + ": after " + after.String()
 	}
-	return "timer: requeueAfter " + after.String()
 }
 
 // did says what was done to an object: which fields, and by whom.
@@ -246,6 +262,9 @@ func (d drawing) of(apiVersion, kind, namespace, name string) string {
 	if apiVersion == r.APIVersion && kind == r.Kind && namespace == r.Namespace && name == r.Name {
 		return "the resource"
 	}
+	if kind == "" {
+		return "an object"
+	}
 	out := kind + "/" + name
 	if namespace != "" && namespace != r.Namespace {
 		out += " in " + namespace
@@ -274,6 +293,8 @@ func (d drawing) watches(report history.Report) []string {
 			out = append(out, d.ink.Warn("watch pending: ")+text(name, plain(w.Message)))
 		case history.NotWatched:
 			out = append(out, d.ink.Warn("not watched: ")+name)
+		default:
+			out = append(out, d.ink.Warn(plain(cmp.Or(string(w.State), "watch"))+": ")+text(name, plain(w.Message)))
 		}
 	}
 	if report.MoreWatches > 0 {

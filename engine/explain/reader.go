@@ -38,10 +38,16 @@ func (r Reader) Read(ctx context.Context, ref object.Ref) (Resource, error) {
 		return Resource{}, err
 	}
 	if u == nil {
-		return Resource{}, fmt.Errorf("%s does not exist", ref)
+		return Resource{}, &NotFoundError{Ref: ref}
 	}
 	return r.Explain(ctx, u)
 }
+
+// A NotFoundError is that of a custom resource that does not exist.
+type NotFoundError struct{ Ref object.Ref }
+
+// Error names the resource.
+func (e *NotFoundError) Error() string { return e.Ref.String() + " does not exist" }
 
 // Explain is Read for a resource that was read already. It errors if the context ends.
 func (r Reader) Explain(ctx context.Context, u *unstructured.Unstructured) (Resource, error) {

@@ -90,7 +90,7 @@ func load(t *testing.T, files []scaffold.File, name string) (*program.Program, [
 			t.Fatal(err)
 		}
 	}
-	snapshot, err := source.FolderWithTests(filepath.Join(dir, name))
+	snapshot, err := source.Loader{}.FolderWithTests(filepath.Join(dir, name))
 	if err != nil {
 		t.Fatal(err)
 	}

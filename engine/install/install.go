@@ -234,8 +234,8 @@ func (o Options) Args(packages []Package) []string {
 	for _, name := range slices.Sorted(maps.Keys(o.Accounts)) {
 		out = append(out, "--impersonate="+name+"="+o.Accounts[name].String())
 	}
-	if o.Namespace != "" {
-		out = append(out, "--namespace="+o.Namespace)
+	if !o.Namespaces.All() {
+		out = append(out, "--namespace="+o.Namespaces.String())
 	}
 	if o.LeavesCRDs {
 		out = append(out, "--crds=leave")

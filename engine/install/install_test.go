@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/rbac"
 )
 
@@ -24,7 +25,8 @@ func TestArgumentsFollowFromOptions(t *testing.T) {
 	}{
 		"Plain":       {"a folder without a module is mounted as it is", Options{}, []Package{{Name: "shop", Dir: "."}}, append([]string{"run", "/packages/shop"}, alone...)},
 		"Module":      {"a package runs in its folder of the module", Options{}, []Package{{Name: "shop", Dir: "cue/shop"}}, append([]string{"run", "/packages/shop/cue/shop"}, alone...)},
-		"Namespace":   {"an operator of one namespace installs no definitions", Options{Options: rbac.Options{Namespace: "a"}, LeavesCRDs: true}, nil, append([]string{"run", "--namespace=a", "--crds=leave"}, alone...)},
+		"Namespace":   {"an operator of one namespace installs no definitions", Options{Options: rbac.Options{Namespaces: object.Namespaces{"a"}}, LeavesCRDs: true}, nil, append([]string{"run", "--namespace=a", "--crds=leave"}, alone...)},
+		"Namespaces":  {"one operator may serve several", Options{Options: rbac.Options{Namespaces: object.Namespaces{"a", "b"}}, LeavesCRDs: true}, nil, append([]string{"run", "--namespace=a,b", "--crds=leave"}, alone...)},
 		"Lease":       {"each operator of a namespace has its Lease", Options{Options: rbac.Options{LeaderElectionID: "x"}}, nil, append([]string{"run", "--leader-elect", "--leader-election-id=x"}, alone...)},
 		"Configuring": {"the configuration is that of the roles", Options{ConfigMapFlag: "a/b"}, nil, append([]string{"run", "--config-map=a/b"}, alone...)},
 		"Asking":      {"the API server says who may read metrics", Options{Options: rbac.Options{SecureMetrics: true}}, nil, append([]string{"run"}, always...)},

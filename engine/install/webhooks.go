@@ -13,6 +13,7 @@ import (
 
 	"operetta.dev/engine/admission"
 	"operetta.dev/engine/crd"
+	"operetta.dev/engine/policy"
 	"operetta.dev/engine/rbac"
 )
 
@@ -213,8 +214,8 @@ func (o Options) ruleOf(k Kind, verb, path string) rule {
 	if k.FailsClosed {
 		out.failure = new(admissionregistrationv1.Fail)
 	}
-	if o.Namespace != "" {
-		out.namespaces.MatchLabels = map[string]string{corev1.LabelMetadataName: o.Namespace}
+	if where := policy.Selecting(o.Namespaces); where != nil {
+		out.namespaces = where
 	}
 	return out
 }

@@ -1,6 +1,10 @@
 package object
 
-import "strconv"
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+)
 
 // MaxShards is how many shards an operator has at most. Its roles name the Lease of each.
 const MaxShards = 32
@@ -14,7 +18,18 @@ func ShardLease(of string, shard int) string {
 	if shard == 0 {
 		return of
 	}
-	return of + "-" + strconv.Itoa(shard)
+	return of + "-shard-" + strconv.Itoa(shard)
+}
+
+// derivedLease matches the names of the Leases that belong to the Lease of some other name.
+var derivedLease = regexp.MustCompile(`-(shards|shard-[0-9]+)$`)
+
+// CheckLease errors if an operator's Lease cannot have a name, because it could be one of those of the shards of another operator.
+func CheckLease(name string) error {
+	if derived := derivedLease.FindString(name); derived != "" {
+		return fmt.Errorf("%q cannot be the name of a Lease of an operator, because operator %q would have it for its shards", name, name[:len(name)-len(derived)])
+	}
+	return nil
 }
 
 // ShardLeases returns the names of the Leases of all shards that there may be: who changes their number takes those of before.

@@ -25,7 +25,7 @@ func NewestWrite(live *unstructured.Unstructured, fields int) (LastWrite, bool) 
 	var out LastWrite
 	found, sets := -1, FieldSets(live)
 	for i, m := range ManagedFields(live) {
-		if m.Manager != cluster.FieldManager && m.Time != nil && (found < 0 || m.Time.After(out.Time)) {
+		if !cluster.OfEngine(m.Manager) && m.Time != nil && (found < 0 || m.Time.After(out.Time)) {
 			found, out = i, LastWrite{Manager: m.Manager, Operation: string(m.Operation), Subresource: m.Subresource, Time: m.Time.UTC()}
 		}
 	}

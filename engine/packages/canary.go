@@ -21,9 +21,9 @@ type CanarySpec struct {
 	// Share is a share of the resources, such as 10%, and Selector selects them by labels. One of them is set.
 	Share    string                `json:"share,omitempty"`
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// ReadyFor is how long all of them have to be ready without a break; nil is DefaultCanaryReadyFor.
+	// ReadyFor is how long all of them have to be ready without a break; nil is defaultCanaryReadyFor.
 	ReadyFor *metav1.Duration `json:"readyFor,omitempty"`
-	// Deadline is how long each of them may take to become ready once it has the content; nil is DefaultCanaryDeadline.
+	// Deadline is how long each of them may take to become ready once it has the content; nil is defaultCanaryDeadline.
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 }
 
@@ -66,14 +66,14 @@ func (c *CanarySpec) most(all int) int {
 
 func (c *CanarySpec) readyFor() time.Duration {
 	if c.ReadyFor == nil {
-		return DefaultCanaryReadyFor
+		return defaultCanaryReadyFor
 	}
 	return c.ReadyFor.Duration
 }
 
 func (c *CanarySpec) deadline() time.Duration {
 	if c.Deadline == nil {
-		return DefaultCanaryDeadline
+		return defaultCanaryDeadline
 	}
 	return c.Deadline.Duration
 }

@@ -93,7 +93,7 @@ func (r *Reconciler) watchCanary(ctx context.Context, p Package, s *state, t *tr
 	if err != nil {
 		return &problem{stage: holding, reason: ReasonCanaryProgressing, message: err.Error(), err: err}
 	}
-	if p.RevisionPins != AllowPins {
+	if p.RevisionPins != allowPins {
 		for i := range all {
 			all[i].Pin = "" // it has no effect
 		}
@@ -121,7 +121,7 @@ func (r *Reconciler) watchCanary(ctx context.Context, p Package, s *state, t *tr
 // serveCanary has the Server reconcile the resources of a canary with its content. The definition comes first: the content
 // may report fields that the version before does not know.
 func (r *Reconciler) serveCanary(ctx context.Context, p Package, s *state, all []Resource) error {
-	if err := r.define(ctx, p, s); err != nil {
+	if err := errors.Join(r.define(ctx, p, s), r.keepTried(ctx, p, s)); err != nil {
 		return err
 	}
 	if selection := s.canary.selection(); s.trial.selection != selection {

@@ -19,6 +19,7 @@ import (
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/signature"
 	"operetta.dev/engine/status"
+	"operetta.dev/test/machine"
 	"operetta.dev/test/registrytest"
 )
 
@@ -178,6 +179,7 @@ func TestThePausesBetweenQuestionsDiffer(t *testing.T) {
 
 func TestNothingThatARegistryDoesChangesWhatRuns(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	for name, tc := range badRegistries() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,8 +17,8 @@ var (
 	OverlayKind  = schema.GroupVersionKind{Group: "operetta.dev", Version: "v1alpha1", Kind: "Overlay"}
 )
 
-// DefaultRevisionHistory is how many revisions of a Package are kept if its spec does not say so.
-const DefaultRevisionHistory = 10
+// defaultRevisionHistory is how many revisions of a Package are kept if its spec does not say so.
+const defaultRevisionHistory = 10
 
 // A Spec is the spec of a Package. The CustomResourceDefinition describes each field.
 type Spec struct {
@@ -46,8 +46,8 @@ const (
 	// RefusePins: the annotation has no effect. Whoever may write a resource could else choose a version with a fault that a later
 	// one has corrected.
 	RefusePins RevisionPins = "Refuse"
-	// AllowPins: the annotation counts.
-	AllowPins RevisionPins = "Allow"
+	// allowPins: the annotation counts.
+	allowPins RevisionPins = "Allow"
 )
 
 // Limits are how many objects of all resources a changed content may delete and recreate. One that is nil is none.
@@ -156,7 +156,7 @@ func (p Package) origin() string { return "Package " + p.Name }
 // revisionLimit is how many revisions are kept, at least the one that is served.
 func (p Package) revisionLimit() int {
 	if p.RevisionHistoryLimit == nil {
-		return DefaultRevisionHistory
+		return defaultRevisionHistory
 	}
 	return max(1, *p.RevisionHistoryLimit)
 }

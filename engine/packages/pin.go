@@ -40,7 +40,7 @@ type pinned struct {
 
 // allowPins tells the Server before it serves a kind whether pins count: no resource that is pinned may get another version meanwhile.
 func (r *Reconciler) allowPins(ctx context.Context, p Package, s *state, kind schema.GroupKind) error {
-	allowed := p.RevisionPins == AllowPins
+	allowed := p.RevisionPins == allowPins
 	if s.pinsTold = ""; allowed {
 		s.pinsTold = pinsPending
 	}
@@ -53,7 +53,7 @@ func (r *Reconciler) pin(ctx context.Context, p Package, s *state) error {
 		return nil
 	}
 	kind := s.served.GroupVersionKind()
-	if p.RevisionPins != AllowPins {
+	if p.RevisionPins != allowPins {
 		if s.pinsTold == "" {
 			return nil
 		}

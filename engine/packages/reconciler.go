@@ -48,6 +48,8 @@ type Reconciler struct {
 	Enqueue func(name string)
 	Log     logr.Logger
 	Now     func() time.Time
+	// Followed says that other processes Follow, so that they have to be told what a canary tries.
+	Followed bool
 
 	mu     sync.Mutex
 	states map[string]*state
@@ -90,6 +92,8 @@ type state struct {
 	// canary is the canary of a content, or nil, and trial what the Server has of it while it is in progress.
 	canary *canary
 	trial  *trial
+	// tried is the content of a canary that was kept for those who follow.
+	tried tried
 	// pinned are the kept versions that resources are pinned to, by digest, and pinsTold what the Server was told of them.
 	pinned   map[string]*pinned
 	pinsTold string
@@ -149,6 +153,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (t
 	if err := r.report(ctx, p, s, out); err != nil {
 		return 0, err
 	}
+	if err := r.endTried(ctx, p, s); err != nil {
+		return 0, err
+	}
 	return out.again(s, r.Now()), out.err()
 }
 
@@ -165,6 +172,9 @@ func (r *Reconciler) stateOf(ctx context.Context, p Package, account object.Acco
 		return nil, err
 	}
 	s = &state{uid: p.object.GetUID(), account: account, exams: map[string]*examination{}, canary: restoredCanary(p, r.Now())}
+	if s.canary != nil {
+		s.tried.digest = s.canary.digest // the process before may have kept it
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.states == nil {

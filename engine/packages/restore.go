@@ -44,7 +44,10 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 		out.problem.again = wrong.again
 		return
 	}
-	if err := r.serveRestored(ctx, p, s, exam.candidate, trial, told); err != nil {
+	if err = r.setFinalizer(ctx, p); err == nil {
+		err = r.serveRestored(ctx, p, s, exam.candidate, trial, told)
+	}
+	if err != nil {
 		out.problem.err = errors.Join(out.problem.err, err)
 		return
 	}
@@ -57,9 +60,6 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 
 // serveRestored serves the version that was accepted last, and beside it that of a canary which was in progress.
 func (r *Reconciler) serveRestored(ctx context.Context, p Package, s *state, base Candidate, beside *trial, told string) error {
-	if err := r.setFinalizer(ctx, p); err != nil {
-		return err
-	}
 	wanted, defined := base.CRD, base.Program.Digest()
 	var canary *Canary
 	if beside != nil {

@@ -3,7 +3,6 @@ package packages
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -166,14 +165,9 @@ func (p *problem) location(name string) string {
 	where := string(p.reason)
 	if len(p.faults) > 0 {
 		f := p.faults[0]
-		if at := strings.Trim(f.Position.String()+": "+f.Path, ": "); at != "" {
-			where = at
-		}
-		if more := len(p.faults) - 1; more > 0 {
-			where += fmt.Sprintf(" and %d more", more)
-		}
+		where = locationOf(f.Position.String(), f.Path, len(p.faults), where)
 	}
-	return where + "; the status of Package " + name + " says why"
+	return where + seeStatus(name)
 }
 
 // notInstalled returns why a definition is not installed.

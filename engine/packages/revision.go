@@ -260,7 +260,7 @@ func (r *Reconciler) prune(ctx context.Context, p Package, s *state) {
 		return
 	}
 	var keep map[string]demand
-	if p.RevisionPins == AllowPins {
+	if p.RevisionPins == allowPins {
 		all, err := r.Server.Resources(ctx, s.served.GroupVersionKind())
 		if err != nil {
 			return // it is tried with the next one

@@ -46,10 +46,12 @@ const (
 	planProgress = 5 * time.Second
 	// canaryAgain is how often the resources of a canary are looked at. It costs no request.
 	canaryAgain = 2 * time.Second
-	// DefaultCanaryReadyFor is how long the resources of a canary have to be ready if its Package does not say it.
-	DefaultCanaryReadyFor = 5 * time.Minute
-	// DefaultCanaryDeadline is how long they may take to become ready if its Package does not say it.
-	DefaultCanaryDeadline = 30 * time.Minute
+	// triedAgain is how often it is looked at with shards whether the content of a canary is still kept for the others.
+	triedAgain = 30 * time.Second
+	// defaultCanaryReadyFor is how long the resources of a canary have to be ready if its Package does not say it.
+	defaultCanaryReadyFor = 5 * time.Minute
+	// defaultCanaryDeadline is how long they may take to become ready if its Package does not say it.
+	defaultCanaryDeadline = 30 * time.Minute
 	// planLimit is how long a plan may take.
 	planLimit = time.Hour
 )

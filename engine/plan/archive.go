@@ -30,8 +30,8 @@ const (
 	objectsFile = "objects.jsonl"
 )
 
-// DumpFormat is the only format of dumps so far.
-const DumpFormat = 1
+// dumpFormat is the only format of dumps so far.
+const dumpFormat = 1
 
 // The bounds of a dump that is read or written. A custom resource with a full inventory has a megabyte and a half.
 const (
@@ -119,7 +119,7 @@ func (d *Dump) encode() (head, lines []byte, err error) {
 	}
 	sum := sha256.Sum256(out.Bytes())
 	h := header{
-		Format: DumpFormat, Package: d.Package, Kind: kindOf(d.Kind, ""), Taken: d.Taken.UTC(), Namespace: d.Namespace,
+		Format: dumpFormat, Package: d.Package, Kind: kindOf(d.Kind, ""), Taken: d.Taken.UTC(), Namespace: d.Namespace,
 		Resources: len(d.resources), Objects: len(objects), Bytes: int64(out.Len()), Digest: hex.EncodeToString(sum[:]),
 	}
 	for selection := range d.lists {
@@ -285,8 +285,8 @@ func decode(head, lines []byte) (*Dump, error) {
 	if err := utiljson.Unmarshal(head, &format); err != nil {
 		return nil, fmt.Errorf("its %s is no JSON: %w", headerFile, err)
 	}
-	if format.Format != DumpFormat {
-		return nil, fmt.Errorf("it has format %d, and this version of operetta reads format %d: make it anew", format.Format, DumpFormat)
+	if format.Format != dumpFormat {
+		return nil, fmt.Errorf("it has format %d, and this version of operetta reads format %d: make it anew", format.Format, dumpFormat)
 	}
 	var h header
 	if err := utiljson.Unmarshal(head, &h); err != nil {

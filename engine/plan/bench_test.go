@@ -14,6 +14,7 @@ import (
 	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/evaluate"
 	"operetta.dev/engine/plan"
+	"operetta.dev/test/machine"
 	"operetta.dev/test/snapshot"
 )
 
@@ -85,6 +86,7 @@ func BenchmarkPlan(b *testing.B) {
 	for class, after := range map[plan.Class]string{plan.Unchanged: body, plan.Changed: strings.Replace(body, "web:1", "web:2", 1)} {
 		p := load(b, after)
 		b.Run(string(class), func(b *testing.B) {
+			defer machine.ReportProcessorTime(b)()
 			for b.Loop() {
 				got := make1(b, plan.Options{
 					Cluster: shops, New: plan.Version{Program: p, Evaluates: evaluate.New(p, evaluate.Options{})}, Parallel: runtime.GOMAXPROCS(0),

@@ -12,6 +12,7 @@ import (
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/template"
+	"operetta.dev/test/machine"
 )
 
 // A counting package counts how often it is evaluated.
@@ -51,6 +52,7 @@ func (c countingBackend) Compile(ctx context.Context, s program.Session, pins te
 // The bounds are what it costs, and less is welcome: time depends on the machine.
 func TestAThousandResourcesTakeSoManyEvaluations(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	shops := manyShops(t)
 	for name, row := range map[string]struct {
 		after                  string

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/ownership"
 )
 
@@ -18,8 +19,8 @@ import (
 // pages, and everything else once when it is asked for. It is safe for concurrent use.
 type Live struct {
 	from *cluster.Live
-	// namespace is the only one that is read for resources and their objects; "" is all.
-	namespace string
+	// namespaces are those that are read for resources and their objects.
+	namespaces object.Namespaces
 
 	mu sync.Mutex
 	// objects are those that were read; nil stands for one that does not exist.
@@ -28,22 +29,24 @@ type Live struct {
 
 var _ Snapshot = (*Live)(nil)
 
-// NewLive returns the snapshot of a cluster, of the resources in one namespace or in all for "".
-func NewLive(from *cluster.Live, namespace string) *Live {
-	return &Live{from: from, namespace: namespace, objects: map[cluster.Ref]*unstructured.Unstructured{}}
+// NewLive returns the snapshot of a cluster, of the resources in some namespaces.
+func NewLive(from *cluster.Live, namespaces object.Namespaces) *Live {
+	return &Live{from: from, namespaces: namespaces, objects: map[cluster.Ref]*unstructured.Unstructured{}}
 }
 
 // Resources implements Snapshot. It reads the objects in the inventories of the resources as well.
 func (l *Live) Resources(ctx context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
 	found := map[cluster.Ref]*unstructured.Unstructured{}
-	err := l.from.ListPages(ctx, cluster.Selection{Kind: kind, Namespace: l.namespace}, "", func(page []*unstructured.Unstructured) error {
-		for _, u := range page {
-			found[cluster.RefOf(u)] = u
+	for _, namespace := range l.namespaces.Lists() {
+		err := l.from.ListPages(ctx, cluster.Selection{Kind: kind, Namespace: namespace}, "", func(page []*unstructured.Unstructured) error {
+			for _, u := range page {
+				found[cluster.RefOf(u)] = u
+			}
+			return ctx.Err()
+		})
+		if err != nil {
+			return nil, err
 		}
-		return ctx.Err()
-	})
-	if err != nil {
-		return nil, err
 	}
 	out := slices.Collect(maps.Values(found))
 	slices.SortFunc(out, func(a, b *unstructured.Unstructured) int {
@@ -85,9 +88,12 @@ func (l *Live) placesOf(resources []*unstructured.Unstructured) map[place]bool {
 	for _, u := range resources {
 		for _, g := range inventoryOf(u) {
 			for _, e := range g.Objects {
-				at := place{e.Ref("").GroupVersionKind, l.namespace}
-				if e.ClusterScoped || e.Namespace != "" {
+				at := place{kind: e.Ref("").GroupVersionKind}
+				switch {
+				case e.ClusterScoped || e.Namespace != "":
 					at.namespace = e.Namespace
+				case !l.namespaces.All():
+					at.namespace = u.GetNamespace()
 				}
 				out[at] = true
 			}

@@ -19,6 +19,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/dryrun/diff"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 )
@@ -59,8 +60,8 @@ type Options struct {
 	Old *Version
 	// Given are custom resources as they are to be. If there are any, they alone are planned.
 	Given []*unstructured.Unstructured
-	// Namespace is the only one whose resources are planned; "" is all.
-	Namespace string
+	// Namespaces are those whose resources are planned.
+	Namespaces object.Namespaces
 	// ConfigMap names the operator's configuration; its zero value is none.
 	ConfigMap types.NamespacedName
 	// Now is the time of the plan.
@@ -280,7 +281,7 @@ func (o Options) subjects(ctx context.Context) ([]subject, error) {
 	known := map[cluster.Ref]*unstructured.Unstructured{}
 	for _, u := range live {
 		known[cluster.RefOf(u).Identity()] = u
-		if len(o.Given) == 0 && (o.Namespace == "" || u.GetNamespace() == o.Namespace) {
+		if len(o.Given) == 0 && o.Namespaces.Has(u.GetNamespace()) {
 			out = append(out, subject{live: u})
 		}
 	}

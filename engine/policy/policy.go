@@ -10,14 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"operetta.dev/engine/object"
 )
 
 // Options identify the operator that the policies are for.
 type Options struct {
 	// Operators are the users that operators run as. There is at least one.
 	Operators []string
-	// Namespace is the namespace in which the policies apply; "" means all.
-	Namespace string
+	// Namespaces are those in which the policies apply.
+	Namespaces object.Namespaces
 }
 
 // A rule is the content of a policy.
@@ -35,12 +36,8 @@ type rule struct {
 // objects returns a policy and its binding.
 func (o Options) objects(r rule) ([]*unstructured.Unstructured, error) {
 	name := r.name
-	if o.Namespace != "" {
-		name += "." + o.Namespace // so that each namespace may have its own operator
-	}
-	var where *metav1.LabelSelector
-	if o.Namespace != "" {
-		where = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: o.Namespace}}
+	if !o.Namespaces.All() {
+		name += "." + o.Namespaces.Name() // so that each namespace may have its own operator
 	}
 	version := admissionregistrationv1.SchemeGroupVersion.String()
 	return unstructuredOf(
@@ -65,10 +62,24 @@ func (o Options) objects(r rule) ([]*unstructured.Unstructured, error) {
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 				PolicyName:        name,
 				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-				MatchResources:    &admissionregistrationv1.MatchResources{NamespaceSelector: where, ObjectSelector: r.objects},
+				MatchResources:    &admissionregistrationv1.MatchResources{NamespaceSelector: Selecting(o.Namespaces), ObjectSelector: r.objects},
 			},
 		},
 	)
+}
+
+// Selecting returns the selector of some namespaces, by the label with their names that the API server keeps, or nil for
+// all.
+func Selecting(which object.Namespaces) *metav1.LabelSelector {
+	switch {
+	case which.All():
+		return nil
+	case which.Only() != "":
+		return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: which.Only()}}
+	}
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: which},
+	}}
 }
 
 // unstructuredOf returns objects without the fields that the API server fills in.

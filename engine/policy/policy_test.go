@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/policy"
 )
 
@@ -46,7 +47,7 @@ func TestPoliciesDenyAndFailClosed(t *testing.T) {
 		for _, namespace := range []string{"", "team-a"} {
 			t.Run(name+" "+namespace, func(t *testing.T) {
 				t.Parallel()
-				objects, err := policies(policy.Options{Operators: []string{"operator"}, Namespace: namespace})
+				objects, err := policies(policy.Options{Operators: []string{"operator"}, Namespaces: object.OneNamespace(namespace)})
 				p, b := read(t, objects, err)
 				if p.Spec.FailurePolicy == nil || *p.Spec.FailurePolicy != admissionregistrationv1.Fail {
 					t.Error("what cannot be decided is allowed")

@@ -39,7 +39,7 @@ func buildInstance(s *source.Snapshot) (*build.Instance, map[fault.Origin]syntax
 	if faults := b.addFiles(inst, s.Dir(), ""); len(faults) > 0 {
 		return nil, nil, faults
 	}
-	if faults := contractFaults(inst, ContractVersion); len(faults) > 0 {
+	if faults := contractFaults(inst, contractVersion); len(faults) > 0 {
 		return nil, nil, faults
 	}
 	if err := inst.Complete(); err != nil {

@@ -56,12 +56,12 @@ func (e *evaluator) component(name string, v cue.Value) Component {
 
 // noteNames adds a fault for each invalid name, of the component and of its objects.
 func (c *componentEvaluator) noteNames() {
-	if f, wrong := c.nameFault(c.value.Path()); wrong {
+	if f, wrong := c.static.contract.nameFault(c.value.Path()); wrong {
 		f.Position = PositionOf(c.value)
 		c.note(fault.Faults{f}, nil)
 	}
 	for name, o := range fields(c.part("objects")) {
-		if f, wrong := c.nameFault(o.Path()); wrong {
+		if f, wrong := c.static.contract.nameFault(o.Path()); wrong {
 			f.Position = c.definition.placeOf(o, "objects", name)
 			c.note(fault.Faults{f}, nil)
 		}
@@ -238,9 +238,9 @@ func (c *componentEvaluator) render(objects, policies cue.Value) {
 			c.noteObject(o, v, err)
 		}
 		if o.Identity.Kind != secretKind {
-			o.Secrets = c.secretsBehind(c.out.Name, name)
+			o.Secrets = c.secrets.behind(c.out.Name, name)
 		}
-		o.NamedBySecret = c.namedBySecret(c.out.Name, name)
+		o.NamedBySecret = c.secrets.mayIdentify(c.out.Name, name)
 		c.out.Objects = append(c.out.Objects, o)
 	}
 }
@@ -338,8 +338,8 @@ func (e *evaluator) explained(f fault.Fault) fault.Fault {
 
 // positionOf returns where a member of a root field is written, or, failing that, where
 // CUE says its value comes from.
-func (p *Program) positionOf(v cue.Value, root, name string) fault.Position {
-	if pos := p.index.PositionOf(root, name); !pos.IsZero() {
+func (e *evaluator) positionOf(v cue.Value, root, name string) fault.Position {
+	if pos := e.index.PositionOf(root, name); !pos.IsZero() {
 		return pos
 	}
 	return PositionOf(v)

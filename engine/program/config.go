@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/build"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 )
 
 // A Layer is one source of configuration, over the defaults in CUE.
@@ -18,6 +20,41 @@ type Layer struct {
 	// Tenant is true for the layer that comes from the custom resource. It cannot set the
 	// fields that are marked as the administrator's.
 	Tenant bool
+}
+
+// A Config is the configuration that a package takes.
+type Config struct {
+	compiled compiled
+	index    *syntax.Index
+	// configurable is true if the package has a config.
+	configurable bool
+	// locked are the fields that only the administrator sets.
+	locked *locked
+}
+
+func configOf(static *Static, inst *build.Instance) *Config {
+	out := &Config{compiled: static.compiled, index: static.index, configurable: lookup(static.value, "config").Exists()}
+	out.locked = out.readLocked(inst)
+	return out
+}
+
+// Schema returns the schema of the configuration, which may not exist.
+func (c *Config) Schema() cue.Value { return lookup(c.compiled.fill(nil), "config") }
+
+// Locked reports whether only the administrator sets a field.
+func (c *Config) Locked(path []string) bool {
+	l := c.locked
+	for _, name := range path {
+		if l == nil || l.all {
+			break
+		}
+		if next := l.fields[name]; next != nil {
+			l = next
+		} else {
+			l = l.others
+		}
+	}
+	return l != nil && l.all
 }
 
 // overlaid returns a map with the leaves of another one over its own.
@@ -33,16 +70,16 @@ func overlaid(under, over map[string]any) map[string]any {
 	return out
 }
 
-// configFaults returns where the configuration contradicts the package. Each fault names the
+// faults returns where the configuration contradicts the package. Each fault names the
 // line of the package and the layer.
-func (p *Program) configFaults(v cue.Value, layers []Layer) fault.Faults {
+func (c *Config) faults(v cue.Value, layers []Layer) fault.Faults {
 	if len(layers) == 0 {
 		return nil
 	}
-	if !p.configurable {
+	if !c.configurable {
 		return fault.Faults{{Path: "config", Message: fmt.Sprintf("the package takes no configuration (set by %s)", strings.Join(setBy(layers, nil), " and "))}}
 	}
-	if faults := p.lockedFaults(layers); len(faults) > 0 {
+	if faults := c.lockedFaults(layers); len(faults) > 0 {
 		return faults
 	}
 	faults := fault.Of(v.Validate(), v)
@@ -50,7 +87,7 @@ func (p *Program) configFaults(v cue.Value, layers []Layer) fault.Faults {
 		path := below(f.Path)
 		by := setBy(layers, path)
 		if f.Code == fault.UnknownField {
-			faults[i].Position, faults[i].Hint = p.index.PositionOf("config"), p.configHint(path)
+			faults[i].Position, faults[i].Hint = c.index.PositionOf("config"), c.hint(path)
 		} else if len(by) > 0 {
 			by = by[len(by)-1:] // the strongest layer
 		}
@@ -87,13 +124,13 @@ func setBy(layers []Layer, path []string) []string {
 	return out
 }
 
-// configHint returns the keys that the package declares beside an unknown one.
-func (p *Program) configHint(path []string) string {
+// hint returns the keys that the package declares beside an unknown one.
+func (c *Config) hint(path []string) string {
 	last := len(path) - 1
 	if last < 0 {
 		return ""
 	}
-	known := fieldNames(lookup(p.ConfigSchema(), path[:last]...))
+	known := fieldNames(lookup(c.Schema(), path[:last]...))
 	if len(known) == 0 {
 		return "nothing can be set there"
 	}

@@ -8,12 +8,14 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/build"
 	"cuelang.org/go/cue/token"
+
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 )
 
-// ContractVersion is the latest version of the contract that this engine knows. It grows when a package may say something that
+// contractVersion is the latest version of the contract that this engine knows. It grows when a package may say something that
 // an earlier engine would misread.
-const ContractVersion = 1
+const contractVersion = 1
 
 // contractField is the field in which a package says which version of the contract it is written for.
 const contractField = "contract"
@@ -49,12 +51,12 @@ func laterContract(version string, known int, at fault.Position) fault.Fault {
 }
 
 // contractValueFaults returns what is wrong with the version of the contract if the text does not show it.
-func (p *Program) contractValueFaults(known int) fault.Faults {
-	v := lookup(p.static, contractField)
+func contractValueFaults(static cue.Value, x *syntax.Index, known int) fault.Faults {
+	v := lookup(static, contractField)
 	if !v.Exists() {
 		return nil
 	}
-	at := p.index.PositionOf(contractField)
+	at := x.PositionOf(contractField)
 	version, err := v.Int64()
 	switch {
 	case err != nil && cue.IsIncomplete(err):

@@ -45,26 +45,35 @@ type Conversion struct {
 	Spec     any
 }
 
+// Conversions turn the specs of one version of a kind into those of another one.
+type Conversions struct {
+	// name is that of the package.
+	name     string
+	compiled compiled
+	meta     Meta
+	limits   Limits
+}
+
 // Convert returns the spec of one version that becomes of a spec of another one. It is pure and safe for
 // concurrent use.
 //
 // It errors with Faults if the spec is not one of its version, or if the package has no valid spec of the other
 // version for it; with a LimitError if the spec, or what becomes of it, exceeds a limit of the package; and with a
 // PanicError if CUE panics. No message has a text of the spec, which may belong to a Secret.
-func (p *Program) Convert(spec any, from, to string) (out map[string]any, err error) {
+func (c *Conversions) Convert(spec any, from, to string) (out map[string]any, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			out, err = nil, &PanicError{Package: p.name, Cause: cause, Stack: debug.Stack()}
+			out, err = nil, &PanicError{Package: c.name, Cause: cause, Stack: debug.Stack()}
 		}
 	}()
-	steps, err := p.meta.stepsBetween(from, to)
+	steps, err := c.meta.stepsBetween(from, to)
 	if err != nil {
 		return nil, err
 	}
 	if spec == nil {
 		spec = map[string]any{} // the defaults of the schema apply
 	}
-	if err := p.checkSpec(spec); err != nil {
+	if err := c.checkSpec(spec); err != nil {
 		return nil, err
 	}
 	var is bool
@@ -73,10 +82,10 @@ func (p *Program) Convert(spec any, from, to string) (out map[string]any, err er
 	}
 	given := textsOf(out, nil)
 	for _, s := range steps {
-		if out, err = p.step(out, s); err != nil {
+		if out, err = c.step(out, s); err != nil {
 			return nil, withoutTextsOf(err, given)
 		}
-		if err := p.checkSpec(out); err != nil {
+		if err := c.checkSpec(out); err != nil {
 			return nil, err
 		}
 	}
@@ -84,26 +93,26 @@ func (p *Program) Convert(spec any, from, to string) (out map[string]any, err er
 }
 
 // CheckSpec errors with a LimitError, as ConvertResource does, if a spec exceeds a limit of the package.
-func (p *Program) CheckSpec(spec any) error {
-	if err := p.checkSpec(spec); err != nil {
-		return p.withoutValues(err)
+func (c *Conversions) CheckSpec(spec any) error {
+	if err := c.checkSpec(spec); err != nil {
+		return c.withoutValues(err)
 	}
 	return nil
 }
 
 // checkSpec errors with a LimitError, which names what is large, if a spec exceeds a limit of the package.
-func (p *Program) checkSpec(spec any) error {
-	return p.limits.check(map[string]any{"cr": map[string]any{"spec": spec}})
+func (c *Conversions) checkSpec(spec any) error {
+	return c.limits.check(map[string]any{"cr": map[string]any{"spec": spec}})
 }
 
 // step converts a spec to a neighbour.
-func (p *Program) step(spec map[string]any, s conversionStep) (map[string]any, error) {
+func (c *Conversions) step(spec map[string]any, s conversionStep) (map[string]any, error) {
 	filling := any(spec)
 	for _, name := range slices.Backward(s.path("given")) {
 		filling = map[string]any{name: filling}
 	}
 	data, _ := filling.(map[string]any)
-	root := p.fill(data)
+	root := c.compiled.fill(data)
 	given := lookup(root, s.path("given")...)
 	if err := given.Validate(cue.Concrete(true)); err != nil {
 		return nil, specFaults(given, err, "given")

@@ -78,7 +78,7 @@ func TestASpecIsConvertedAlongTheVersions(t *testing.T) {
 			inline.Decode(t, tc.want, &want)
 			p := inline.Program(t, versioned)
 			for range 2 { // the first one leaves nothing behind
-				got, err := p.Convert(spec, tc.from, tc.to)
+				got, err := p.Conversions().Convert(spec, tc.from, tc.to)
 				if err != nil {
 					t.Fatalf("%s: %v", tc.reason, err)
 				}
@@ -109,7 +109,7 @@ func TestAConversionFailsWithoutQuotingTheSpec(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := inline.Program(t, versioned).Convert(tc.spec, tc.from, tc.to)
+			_, err := inline.Program(t, versioned).Conversions().Convert(tc.spec, tc.from, tc.to)
 			if err == nil {
 				t.Fatalf("%s: it was converted", tc.reason)
 			}

@@ -11,16 +11,16 @@ import (
 
 // ConvertResource returns what Convert returns, for a resource of a cluster. Its errors have nothing that comes from
 // the spec, which may be a Secret's: no value, no figure, and no name of a map.
-func (p *Program) ConvertResource(c Conversion) (map[string]any, error) {
-	out, err := p.Convert(c.Spec, c.From, c.To)
+func (c *Conversions) ConvertResource(of Conversion) (map[string]any, error) {
+	out, err := c.Convert(of.Spec, of.From, of.To)
 	if err != nil {
-		return nil, p.withoutValues(err)
+		return nil, c.withoutValues(err)
 	}
 	return out, nil
 }
 
 // withoutValues returns an error of Convert without what comes from the spec.
-func (p *Program) withoutValues(err error) error {
+func (c *Conversions) withoutValues(err error) error {
 	if limit, over := errors.AsType[*LimitError](err); over {
 		return &LimitError{Evaluated: limit.Evaluated, TooSlow: limit.TooSlow, Text: "the spec exceeds a limit of the package"}
 	}
@@ -37,7 +37,7 @@ func (p *Program) withoutValues(err error) error {
 			out[i] = f // the package has no such version, which is nothing of the spec
 			continue
 		}
-		out[i] = fault.Fault{Code: f.Code, Position: f.Position, Path: p.writtenPath(f.Path), Message: "the value does not fit"}
+		out[i] = fault.Fault{Code: f.Code, Position: f.Position, Path: c.writtenPath(f.Path), Message: "the value does not fit"}
 		if f.Code == fault.Unset {
 			out[i].Message = fault.UnsetMessage
 		}
@@ -47,11 +47,11 @@ func (p *Program) withoutValues(err error) error {
 
 // writtenPath returns the part of a path in a spec that the schema of a version has by name. The rest are names of
 // maps, which come from data.
-func (p *Program) writtenPath(path string) string {
+func (c *Conversions) writtenPath(path string) string {
 	names := cue.ParsePath(path).Selectors()
 	longest := 1
-	for _, v := range p.meta.Versions {
-		at, n := lookup(p.static, "versions", v.Name, "spec"), 1
+	for _, v := range c.meta.Versions {
+		at, n := v.Spec, 1
 		for n < len(names) {
 			next, written := writtenField(at, names[n])
 			if !written {

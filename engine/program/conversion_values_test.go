@@ -54,7 +54,7 @@ func TestAConversionOfAResourceFailsWithoutItsValues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := inline.Program(t, deriving).ConvertResource(program.Conversion{From: "v1beta1", To: "v1", Spec: tc.spec})
+			_, err := inline.Program(t, deriving).Conversions().ConvertResource(program.Conversion{From: "v1beta1", To: "v1", Spec: tc.spec})
 			if err == nil {
 				t.Fatalf("%s: it was converted", tc.reason)
 			}

@@ -129,7 +129,7 @@ func sourcesOf(v cue.Value) []ast.Node {
 }
 
 // withPlaces returns the faults of a whole package with the author's places.
-func (p *Program) withPlaces(faults fault.Faults) fault.Faults {
+func (s *Static) withPlaces(faults fault.Faults) fault.Faults {
 	out := make(fault.Faults, len(faults))
 	for i, f := range faults {
 		out[i] = f
@@ -143,18 +143,18 @@ func (p *Program) withPlaces(faults fault.Faults) fault.Faults {
 			name = Phase(name).hook(sels[2].Unquoted())
 		}
 		if f.Position.File == "" || f.Position.IsContract() {
-			f.Position = p.nearestAuthored(sels)
+			f.Position = s.nearestAuthored(sels)
 		}
-		out[i] = definitionOf(p.index, name, p.static.LookupPath(cue.MakePath(sels[:length[sels[0]]]...))).placedFault(f)
+		out[i] = definitionOf(s.index, name, s.value.LookupPath(cue.MakePath(sels[:length[sels[0]]]...))).placedFault(f)
 	}
 	return out
 }
 
 // nearestAuthored returns the position of the deepest field on a path that the author wrote, in a
 // template or not.
-func (p *Program) nearestAuthored(path []cue.Selector) fault.Position {
+func (s *Static) nearestAuthored(path []cue.Selector) fault.Position {
 	for n := len(path); n > 1; n-- {
-		if at := authored(p.static.LookupPath(cue.MakePath(path[:n]...))); len(at) > 0 {
+		if at := authored(s.value.LookupPath(cue.MakePath(path[:n]...))); len(at) > 0 {
 			return at[0]
 		}
 	}

@@ -30,8 +30,8 @@ const (
 // digestLength is the number of bytes of a digest that are kept.
 const digestLength = 8
 
-// NoDigest is the digest of a Secret that has no key, as in a dry run.
-var NoDigest = strings.Repeat("0", 2*digestLength)
+// noDigest is the digest of a Secret that has no key, as in a dry run.
+var noDigest = strings.Repeat("0", 2*digestLength)
 
 // Digest returns a short digest of data, keyed so that nobody without the key can guess the
 // data, or unkeyed for the key "". It errors if the data cannot be encoded as JSON. The digest
@@ -49,9 +49,9 @@ func Digest(key string, data any) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)[:digestLength]), nil
 }
 
-// KeyOf returns the key of the digests of a live Secret that the package renders: its salt, or
+// keyOf returns the key of the digests of a live Secret that the package renders: its salt, or
 // without one the key that it has as an input.
-func KeyOf(object map[string]any) string {
+func keyOf(object map[string]any) string {
 	salt, _, _ := unstructured.NestedString(object, "metadata", "annotations", SaltAnnotation)
 	if salt != "" && object["kind"] == secretKind {
 		return salt
@@ -80,7 +80,7 @@ func dataDigest(object map[string]any, key string) string {
 		return ""
 	}
 	if object["kind"] == secretKind && (key == "" || key == FixedSalt) {
-		return NoDigest
+		return noDigest
 	}
 	held := map[string]any{"purpose": "data"} // no manifest has the same digest
 	for _, field := range dataFields {
@@ -126,12 +126,12 @@ func with(m map[string]any, key string, value any) map[string]any {
 // digested returns a session in which every object has the digest of its content as an
 // annotation, if the package refers to any. It runs before secrets are replaced, because a
 // message may show what depends on a digest.
-func (p *Program) digested(s Session) Session {
-	if !p.digests {
+func (v *Views) digested(s Session) Session {
+	if !v.digests {
 		return s
 	}
 	return s.withObjects(func(_, _ string, object map[string]any) map[string]any {
-		return digested(object, KeyOf(object))
+		return digested(object, keyOf(object))
 	}, func(object map[string]any) map[string]any {
 		return digested(object, InputKeyOf(object))
 	})

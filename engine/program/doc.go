@@ -24,6 +24,15 @@
 //
 //	Snapshot --Load--> Program --Evaluate(Session)--> Rollout
 //
+// A Program is made of parts, which are immutable, too, and know only what they need:
+//
+//	Static       the package without a custom resource: its text, schemas and contract
+//	Views        what the package sees of sessions, and how much of them there may be
+//	Secrets      what of the package and of sessions is secret
+//	Config       the configuration that the package takes
+//	Conversions  how the versions of its kind become each other
+//	Recompiled   the package compiled once more, for what may not be built where it serves
+//
 // # How
 //
 // The data of a session enters by filling Go values into the root of the compiled

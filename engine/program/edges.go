@@ -30,7 +30,7 @@ func (e *evaluator) usersOf(uses string) []string {
 	if err != nil {
 		return nil
 	}
-	v := e.base.Context().BuildExpr(expr, cue.Scope(e.root), cue.ImportPath(e.importPath), cue.InferBuiltins(true)) //nolint:staticcheck // a package has one context
+	v := e.compiled.base.Context().BuildExpr(expr, cue.Scope(e.root), cue.ImportPath(e.importPath), cue.InferBuiltins(true)) //nolint:staticcheck // a package has one context
 	it, err := v.Fields()
 	if err != nil || v.Validate(cue.Concrete(true)) != nil {
 		return nil

@@ -31,7 +31,7 @@ func (p *Program) Evaluate(s Session) (r Rollout, err error) {
 // values to see which do. A rollout that is not as expected must not leave this process: its messages may.
 func (p *Program) Confirm(s Session, expected func(Rollout) bool) (r Rollout, confirmed bool, err error) {
 	defer p.recovered(&r, &err)
-	s = p.digested(s)
+	s = p.views.digested(s)
 	seen := p.evaluate(s)
 	if seen.err == nil && expected(seen.rollout) {
 		return Rollout{}, true, nil
@@ -43,13 +43,13 @@ func (p *Program) Confirm(s Session, expected func(Rollout) bool) (r Rollout, co
 // discreetly returns an evaluation of a session without what its messages show of Secrets.
 func (p *Program) discreetly(s Session, seen evaluation) (Rollout, error) {
 	if limit, over := errors.AsType[*LimitError](seen.err); over {
-		return Rollout{}, p.discreet(limit, s)
+		return Rollout{}, p.secrets.discreet(limit, s)
 	}
 	if !seen.hasMessages() {
 		return seen.rollout, seen.err
 	}
-	blind, has := p.blind(s, seen.rollout)
-	literals := slices.Concat(p.literals, secretsIn(seen.rollout))
+	blind, has := p.secrets.blind(s, seen.rollout)
+	literals := slices.Concat(p.secrets.literals, secretsIn(seen.rollout))
 	if !has && len(literals) == 0 {
 		return seen.rollout, seen.err
 	}
@@ -63,11 +63,11 @@ func (p *Program) discreetly(s Session, seen evaluation) (Rollout, error) {
 // evaluate evaluates a session. Its messages may contain the content of Secrets.
 func (p *Program) evaluate(s Session) (out evaluation) {
 	defer p.recovered(&out.rollout, &out.err)
-	filling := p.filling(s)
+	filling := p.views.filling(s)
 	if out.err = p.limits.check(filling); out.err != nil {
 		return out
 	}
-	out.root = p.fill(filling)
+	out.root = p.compiled.fill(filling)
 	e := &evaluator{Program: p, root: out.root, asked: map[string][]string{}, rendered: tally{limits: p.limits}}
 	out.rollout, out.err = e.read(s)
 	return out
@@ -86,17 +86,19 @@ type evaluator struct {
 }
 
 // withoutSession returns an evaluator of the package without a custom resource.
-func (p *Program) withoutSession() *evaluator { return &evaluator{Program: p, root: p.fill(nil)} }
+func (p *Program) withoutSession() *evaluator {
+	return &evaluator{Program: p, root: p.compiled.fill(nil)}
+}
 
 // read returns the rollout of an evaluated package.
 func (e *evaluator) read(s Session) (r Rollout, err error) {
 	// The resource is validated first, because an invalid spec causes misleading errors
 	// in all components.
 	if lookup(e.root, "cr").Validate(cue.Concrete(true)) != nil {
-		return Rollout{Invalid: e.invalid(e.filling(s))}, nil //nolint:nilerr // the faults of the resource are a result
+		return Rollout{Invalid: e.invalid(e.views.filling(s))}, nil //nolint:nilerr // the faults of the resource are a result
 	}
 	// A configuration that contradicts the package does the same.
-	if faults := e.configFaults(lookup(e.root, "config"), s.Config); len(faults) > 0 {
+	if faults := e.config.faults(lookup(e.root, "config"), s.Config); len(faults) > 0 {
 		return Rollout{Misconfigured: faults}, nil
 	}
 	r, err = e.rollout()
@@ -152,14 +154,15 @@ func (e *UnavailableError) Error() string { return fmt.Sprintf("evaluating: %v",
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// fill returns the package with data in it, as a tree that shares nothing mutable with others.
+// A compiled package is what evaluations are made of.
 //
-// Every evaluation happens in such a tree, and data is always filled in at the root. A value
+// Every evaluation happens in a tree of its own, and data is always filled in at the root. A value
 // that is filled in further down, or evaluated in the package itself, resolves its references
 // in the shared tree, and CUE v0.17.1 writes to that tree: the race detector reports it.
-func (p *Program) fill(data map[string]any) cue.Value {
-	return p.base.FillPath(cue.Path{}, data)
-}
+type compiled struct{ base cue.Value }
+
+// fill returns the package with data in it, as a tree that shares nothing mutable with others.
+func (c compiled) fill(data map[string]any) cue.Value { return c.base.FillPath(cue.Path{}, data) }
 
 // A PanicError is a panic of the evaluator.
 type PanicError struct {

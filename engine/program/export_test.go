@@ -2,8 +2,9 @@ package program
 
 // Unprojected returns the program, into which all that was observed is filled.
 func (p *Program) Unprojected() *Program {
-	out := *p
-	out.liveUsed, out.inputsUsed = &projection{all: true}, &projection{all: true}
-	out.viewed = out.parts()
+	out, views := *p, *p.views
+	views.live, views.inputs = &projection{all: true}, &projection{all: true}
+	views.part = views.parts()
+	out.views = &views
 	return &out
 }

@@ -90,10 +90,10 @@ func viewTells(t *testing.T, p *program.Program, s program.Session) {
 	which := len(want) % len(others) // one each time: evaluations are most of the cost
 	other := s
 	others[which](&other)
-	if view := p.View(s); view.Whole() != template.Whole(view.Seen()) {
+	if view := p.Views().Of(s); view.Whole() != template.Shape(view.Seen(), template.Everything, nil) {
 		t.Errorf("the view %v has another shape in its place", view.Seen())
 	}
-	if got := outcomeOf(t, p, other); got != want && p.View(s).Whole() == p.View(other).Whole() {
+	if got := outcomeOf(t, p, other); got != want && p.Views().Of(s).Whole() == p.Views().Of(other).Whole() {
 		t.Errorf("session %d has the same view, and another outcome (-first +second):\n%s", which, cmp.Diff(want, got))
 	}
 }

@@ -13,29 +13,28 @@ import (
 )
 
 // withHints adds hints to the faults of a package.
-func (p *Program) withHints(faults fault.Faults) fault.Faults {
-	e := &evaluator{Program: p, root: p.static}
+func (s *Static) withHints(faults fault.Faults) fault.Faults {
 	for i, f := range faults {
-		switch a, missing := e.missingReference(f); {
+		switch a, missing := missingReferenceOf(f, s.index, s.value); {
 		case f.Hint != "":
 		case f.Name != "":
-			if near, ok := Nearest(f.Name, p.namesInScope()); ok {
+			if near, ok := Nearest(f.Name, s.namesInScope()); ok {
 				faults[i].Hint = didYouMean(near)
 			}
 		case missing: // without a session, nothing can add it later
-			faults[i].Message, faults[i].Hint = a.Reference.String()+" does not exist", HintAmong(a.Path[len(a.Path)-1], p.fieldsBeside(a.Path))
+			faults[i].Message, faults[i].Hint = a.Reference.String()+" does not exist", HintAmong(a.Path[len(a.Path)-1], s.fieldsBeside(a.Path))
 		}
 	}
 	return faults
 }
 
 // namesInScope returns the names that every file of the package may refer to.
-func (p *Program) namesInScope() []string {
+func (s *Static) namesInScope() []string {
 	var names []string
-	for _, m := range p.index.Fields() {
+	for _, m := range s.index.Fields() {
 		names = append(names, m.Name())
 	}
-	for _, f := range p.files {
+	for _, f := range s.files {
 		for spec := range f.ImportSpecs() {
 			if info, err := astutil.ParseImportSpec(spec); err == nil {
 				names = append(names, info.Ident)
@@ -46,8 +45,8 @@ func (p *Program) namesInScope() []string {
 }
 
 // fieldsBeside returns the fields that there are in place of the last of a path.
-func (p *Program) fieldsBeside(path []string) []string {
-	v := p.static
+func (s *Static) fieldsBeside(path []string) []string {
+	v := s.value
 	for _, name := range path[:len(path)-1] {
 		v = v.LookupPath(cue.MakePath(syntax.Selector(name)))
 	}
@@ -64,8 +63,8 @@ func covered(by fault.Faults, other fault.Fault) bool {
 
 // Similar returns, for a fault that says that a closed struct does not have a field, which
 // field was probably meant.
-func (p *Program) Similar(f fault.Fault) (hint string, ok bool) {
-	name, known, ok := unknownField(p.static, f)
+func (s *Static) Similar(f fault.Fault) (hint string, ok bool) {
+	name, known, ok := unknownField(s.value, f)
 	return typeHint(name, known), ok
 }
 

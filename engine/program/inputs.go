@@ -96,19 +96,19 @@ func text(v any) string {
 
 // inputValues returns the objects that were found for inputs and that the package reads: one
 // object, or objects by name for a selector.
-func (p *Program) inputValues(found map[string]Found, enter entrance) map[string]any {
+func (v *Views) inputValues(found map[string]Found, enter entrance) map[string]any {
 	if len(found) == 0 {
 		return nil
 	}
 	out := map[string]any{}
 	for name, f := range found {
 		if !f.Several {
-			if part := p.inputsUsed.below(name, "object"); part != nil && len(f.Objects) == 1 {
+			if part := v.inputs.below(name, "object"); part != nil && len(f.Objects) == 1 {
 				out[name] = map[string]any{"object": enter(part, f.Objects[0])}
 			}
 			continue
 		}
-		part := p.inputsUsed.below(name, "objects")
+		part := v.inputs.below(name, "objects")
 		if part == nil {
 			continue
 		}

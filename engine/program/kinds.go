@@ -67,8 +67,8 @@ func (k *Kinds) fields(key string, schema cue.Value) typeFields {
 	return out
 }
 
-// Custom returns the type of a custom kind, if its definition was given.
-func (k *Kinds) Custom(kind schema.GroupVersionKind) (cue.Value, bool) {
+// customType returns the type of a custom kind, if its definition was given.
+func (k *Kinds) customType(kind schema.GroupVersionKind) (cue.Value, bool) {
 	key := kind.GroupVersion().String() + "/" + kind.Kind
 	text, given := k.custom[key]
 	if !given {
@@ -84,7 +84,7 @@ func (k *Kinds) Custom(kind schema.GroupVersionKind) (cue.Value, bool) {
 
 // Of returns the type of a kind, if there is one.
 func (k *Kinds) Of(kind schema.GroupVersionKind) (cue.Value, bool) {
-	if custom, given := k.Custom(kind); given {
+	if custom, given := k.customType(kind); given {
 		return custom, true
 	}
 	name := "#" + kind.Kind

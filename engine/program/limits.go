@@ -282,8 +282,8 @@ func (e *evaluator) limitError() error {
 
 // discreet returns a LimitError without figures and names if those may come from a Secret. A
 // second evaluation would tell, but would cost as much again.
-func (p *Program) discreet(e *LimitError, s Session) error {
-	if _, secret := p.blind(s, Rollout{}); secret && e.bare != "" {
+func (s *Secrets) discreet(e *LimitError, session Session) error {
+	if _, secret := s.blind(session, Rollout{}); secret && e.bare != "" {
 		return &LimitError{Evaluated: e.Evaluated, Text: e.bare}
 	}
 	return &LimitError{Evaluated: e.Evaluated, Text: e.Text}

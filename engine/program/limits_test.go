@@ -10,6 +10,7 @@ import (
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/test/inline"
+	"operetta.dev/test/machine"
 )
 
 // many returns a map of n fields.
@@ -48,6 +49,7 @@ status: {for k in *cr.spec.any.report | [] {(k): *cr.spec.any.text | ""}}
 // or before what was rendered is taken out of CUE.
 func TestResourceBeyondALimitIsRefused(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	cases := map[string]struct {
 		pkg       string
 		spec      map[string]any
@@ -162,7 +164,7 @@ func TestResourceBeyondALimitIsRefused(t *testing.T) {
 			p := compile(t, row.pkg)
 			_, err := p.Evaluate(s)
 			limit, refused := errors.AsType[*program.LimitError](err)
-			if bounded := p.Bounded(p.View(s), program.Rollout{}); bounded != (!refused || limit.Evaluated) {
+			if bounded := p.Views().Bounded(p.Views().Of(s), program.Rollout{}); bounded != (!refused || limit.Evaluated) {
 				t.Errorf("its view is bounded: %v, and it is refused: %v", bounded, err)
 			}
 			switch {
@@ -189,6 +191,7 @@ func TestLimitThatRestsOnTheResourceIsAFault(t *testing.T) {
 
 func TestStatusFieldsThatAreTooLargeAreLeftOut(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	p := compile(t, `
 status: {small: "s", large: *cr.spec.any.text | "", list: [for x in *cr.spec.any.list | [] {x}]}
 `)

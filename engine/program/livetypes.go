@@ -19,10 +19,10 @@ import (
 //
 // If the author did not give the object a type, only what looks like a slip is a fault, because the author may
 // know a newer version of Kubernetes.
-func (p *Program) LiveFaults(kinds *Kinds) (out fault.Faults) {
-	root := p.fill(nil)
+func (s *Static) LiveFaults(kinds *Kinds) (out fault.Faults) {
+	root := s.compiled.fill(nil)
 	seen := map[string]bool{}
-	for _, r := range p.index.Readings() {
+	for _, r := range s.index.Readings() {
 		kind, is, depth := kindRead(root, r.Path)
 		if depth == 0 || depth >= len(r.Path) || r.Imported {
 			continue
@@ -32,7 +32,7 @@ func (p *Program) LiveFaults(kinds *Kinds) (out fault.Faults) {
 			continue
 		}
 		name := r.Path[depth+at]
-		_, custom := kinds.Custom(kind)
+		_, custom := kinds.customType(kind)
 		if _, near := Nearest(name, known); !near && !is && !custom {
 			continue
 		}
@@ -43,7 +43,7 @@ func (p *Program) LiveFaults(kinds *Kinds) (out fault.Faults) {
 		}
 		seen[text] = true
 		out = append(out, fault.Fault{
-			Code: fault.UnknownField, Position: p.index.WhereRead(path), Path: syntax.Reference{Path: path}.String(),
+			Code: fault.UnknownField, Position: s.index.WhereRead(path), Path: syntax.Reference{Path: path}.String(),
 			Message: fault.UnknownFieldMessage, Hint: typeHint(name, known),
 		})
 	}

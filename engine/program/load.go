@@ -2,13 +2,9 @@ package program
 
 import (
 	"fmt"
-	"regexp"
 	"runtime/debug"
 	"slices"
-	"sync"
 
-	"cuelang.org/go/cue"
-	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/build"
 	"cuelang.org/go/cue/cuecontext"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,40 +20,21 @@ import (
 // It owns a CUE context of its own, which is freed with it: reloading packages
 // into one context would keep every version of them.
 type Program struct {
-	name     string
-	digest   string
-	snapshot *source.Snapshot
-	// base is the package as it was compiled. Only fill looks at it.
-	base cue.Value
-	// static is the package evaluated with nothing filled in.
-	static   cue.Value
-	contract cue.Value
-	files    []*ast.File
-	index    *syntax.Index
-	// names and hookNames match what the contract accepts as names.
-	names, hookNames *regexp.Regexp
-	importPath       string
-	// unknown are the names that imported packages do not have, by where CUE stops at them.
-	unknown   map[fault.Origin]syntax.UnknownName
-	meta      Meta
-	limits    Limits
-	admission Admission
+	name, digest string
+	snapshot     *source.Snapshot
+	importPath   string
+	compiled     compiled
+	index        *syntax.Index
+	meta         Meta
+	limits       Limits
+	admission    Admission
 	// reach is where objects may be beyond the namespace of the custom resource.
-	reach Reach
-	// configurable is true if the package has a config.
-	configurable bool
-	// locked are the fields of the config that only the administrator sets.
-	locked *locked
-	// crUsed, liveUsed and inputsUsed are the parts of each that the package reads.
-	crUsed, liveUsed, inputsUsed *projection
-	// viewed is the part of the values of a view that it sees.
-	viewed *projection
-	// digests is true if the package may refer to the digest of an object's content.
-	digests bool
-	// rests are the Secrets that objects rest on, by component and object.
-	rests *sync.Map
-	// literals are the secrets that the package itself has written.
-	literals []string
+	reach       Reach
+	static      *Static
+	secrets     *Secrets
+	views       *Views
+	config      *Config
+	conversions *Conversions
 	// enumerates is true if there is an enumeration so large that each evaluation takes long.
 	enumerates bool
 	// shown are texts as messages of CUE have them, each with what a person reads in its place.
@@ -102,52 +79,52 @@ func suspect(s *source.Snapshot, change func(*build.Instance) (shown []string)) 
 	enumerates := syntax.HasLargeEnumeration(inst)
 	shown := change(inst)
 	ctx := cuecontext.New()
-	base := ctx.BuildInstance(inst)
-	p = &Program{name: s.Name(), digest: s.Digest(), snapshot: s, base: base, files: inst.Files, importPath: inst.ID(), unknown: unknown, enumerates: enumerates, shown: shown}
-	p.static = p.fill(nil)
-	p.readText(inst)
-	if err := p.findContract(ctx, inst); err != nil {
+	p = &Program{
+		name: s.Name(), digest: s.Digest(), snapshot: s, importPath: inst.ID(),
+		compiled: compiled{ctx.BuildInstance(inst)}, index: syntax.ReadInstance(inst),
+		enumerates: enumerates, shown: shown,
+	}
+	p.static = &Static{
+		compiled: p.compiled, index: p.index, files: inst.Files,
+		value: p.compiled.fill(nil), contract: contractOf(ctx, inst), unknown: unknown,
+	}
+	p.secrets = &Secrets{index: p.index, static: p.static, literals: p.index.Secrets().Texts()}
+	if err := p.notAnOperator(); err != nil {
 		return nil, nil, err
 	}
-	p.meta, faults = readMeta(p.static, p.index)
-	limits, wrong := readLimits(p.static, p.index)
-	p.limits, faults = limits, slices.Concat(faults, wrong, p.contractValueFaults(ContractVersion))
-	p.admission, wrong = readAdmission(p.static, p.index)
+	return p, p.readStatic(inst), nil
+}
+
+// readStatic reads what the package says whatever the resource is, and returns what is wrong with it.
+func (p *Program) readStatic(inst *build.Instance) fault.Faults {
+	var faults, wrong fault.Faults
+	value := p.static.value
+	p.meta, faults = readMeta(value, p.index)
+	p.limits, wrong = readLimits(value, p.index)
+	faults = slices.Concat(faults, wrong, contractValueFaults(value, p.index, contractVersion))
+	p.admission, wrong = readAdmission(value, p.index)
 	faults = append(faults, wrong...)
-	p.reach = p.readReach()
-	p.configurable = lookup(p.static, "config").Exists()
-	p.locked = p.readLocked(inst)
-	vocabulary := p.vocabularyFaults()
-	static := p.withoutLiterals(p.withHints(fault.Of(p.static.Validate(), p.static)))
-	static = slices.DeleteFunc(static, func(f fault.Fault) bool { return covered(vocabulary, f) })
-	return p, p.withPlaces(slices.Concat(vocabulary, static, faults, p.reachFaults())).Sorted(), nil
+	p.reach = readReach(value)
+	p.views = viewsOf(p.index, p.limits)
+	p.config = configOf(p.static, inst)
+	p.conversions = &Conversions{p.name, p.compiled, p.meta, p.limits}
+	vocabulary := p.static.vocabularyFaults()
+	own := p.secrets.withoutLiterals(p.static.withHints(fault.Of(value.Validate(), value)))
+	own = slices.DeleteFunc(own, func(f fault.Fault) bool { return covered(vocabulary, f) })
+	return p.static.withPlaces(slices.Concat(vocabulary, own, faults, reachFaults(p.index))).Sorted()
 }
 
-// readText reads the text of the package.
-func (p *Program) readText(inst *build.Instance) {
-	p.index = syntax.ReadInstance(inst)
-	p.crUsed, p.liveUsed, p.inputsUsed = p.resource(), project(p.index, "live"), project(p.index, "inputs")
-	p.viewed = p.parts()
-	p.digests = refersToDigests(p.index.References())
-	p.literals, p.rests = p.index.SecretTexts(), &sync.Map{}
-}
-
-// findContract finds the contract among the package's imports.
-func (p *Program) findContract(ctx *cue.Context, inst *build.Instance) error {
-	for _, imp := range inst.Dependencies() {
-		if imp.ImportPath == syntax.ContractPath {
-			p.contract = ctx.BuildInstance(imp)
-			p.names, p.hookNames = namePattern(p.contract, "#Name"), namePattern(p.contract, "#HookName")
-		}
-	}
-	if lookup(p.static, "scope").Exists() {
+// notAnOperator errors with Faults if the package does not compile, or is some other CUE.
+func (p *Program) notAnOperator() error {
+	value := p.static.value
+	if lookup(value, "scope").Exists() {
 		return nil
 	}
 	// A package that does not compile has no fields at all.
-	if err := p.static.Validate(); err != nil {
-		return p.withoutLiterals(p.withHints(fault.Of(err, p.static)))
+	if err := value.Validate(); err != nil {
+		return p.secrets.withoutLiterals(p.static.withHints(fault.Of(err, value)))
 	}
-	return fault.Faults{{ // it is some other CUE
+	return fault.Faults{{
 		Position: p.index.Root(),
 		Message:  "this package is not an operator: it does not embed the contract",
 		Hint:     fmt.Sprintf("write `import %q` and, below it, `operator.#Controller`", syntax.ContractPath),
@@ -165,6 +142,21 @@ func (p *Program) Snapshot() *source.Snapshot { return p.snapshot }
 
 // Syntax returns the index of the text of the package.
 func (p *Program) Syntax() *syntax.Index { return p.index }
+
+// Static returns the package as it is without a custom resource.
+func (p *Program) Static() *Static { return p.static }
+
+// Config returns the configuration that the package takes.
+func (p *Program) Config() *Config { return p.config }
+
+// Views returns what the package sees of sessions.
+func (p *Program) Views() *Views { return p.views }
+
+// Conversions returns what turns the specs of one version of the kind into those of another one.
+func (p *Program) Conversions() *Conversions { return p.conversions }
+
+// Secrets returns what says which parts of the package and of its sessions are secret.
+func (p *Program) Secrets() *Secrets { return p.secrets }
 
 // Meta returns the description of the custom resource.
 func (p *Program) Meta() Meta { return p.meta }

@@ -18,7 +18,7 @@ func (p *Program) Locate(s Session, component, object, path string) (at fault.Po
 			at = fault.Position{}
 		}
 	}()
-	v := p.fill(p.filling(s)).LookupPath(cue.MakePath(cue.Str("components"), cue.Str(component), cue.Str("objects"), cue.Str(object)))
+	v := p.compiled.fill(p.views.filling(s)).LookupPath(cue.MakePath(cue.Str("components"), cue.Str(component), cue.Str("objects"), cue.Str(object)))
 	for _, part := range fieldpath.Parse(path) {
 		next := partOf(v, part)
 		if !next.Exists() {

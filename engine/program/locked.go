@@ -36,7 +36,7 @@ const maxAround = 200
 
 // readLocked returns the part of the configuration that only the administrator sets, or nil. It
 // is quick for most packages, which have no such attribute.
-func (p *Program) readLocked(inst *build.Instance) *locked {
+func (c *Config) readLocked(inst *build.Instance) *locked {
 	files := slices.Clone(inst.Files)
 	for _, imported := range inst.Dependencies() {
 		files = append(files, imported.Files...)
@@ -44,7 +44,7 @@ func (p *Program) readLocked(inst *build.Instance) *locked {
 	if !slices.ContainsFunc(attributesIn(files), func(a Attribute) bool { return a.Name == configAttribute }) {
 		return nil
 	}
-	return lockedIn(lookup(p.fill(nil), "config"), nil)
+	return lockedIn(c.Schema(), nil)
 }
 
 // lockedIn returns the part of a value that only the administrator sets, or nil. A value that
@@ -165,13 +165,13 @@ func (l *locked) setBy(value any, path []string) []syntax.Reference {
 }
 
 // lockedFaults returns the locked fields that a layer of the custom resource sets.
-func (p *Program) lockedFaults(layers []Layer) fault.Faults {
+func (c *Config) lockedFaults(layers []Layer) fault.Faults {
 	var out fault.Faults
 	for _, l := range layers {
 		if !l.Tenant {
 			continue
 		}
-		for _, at := range p.locked.setBy(any(l.Values), []string{"config"}) {
+		for _, at := range c.locked.setBy(any(l.Values), []string{"config"}) {
 			out = append(out, fault.Fault{
 				Position: at.Position,
 				Path:     at.String(),
@@ -191,7 +191,7 @@ type Attribute struct {
 }
 
 // Attributes returns the attributes that are written in the package, by file and line.
-func (p *Program) Attributes() []Attribute { return attributesIn(p.files) }
+func (s *Static) Attributes() []Attribute { return attributesIn(s.files) }
 
 func attributesIn(files []*ast.File) []Attribute {
 	var out []Attribute

@@ -36,12 +36,12 @@ func TestWhatTheAdministratorSetsIsFoundWhereverItIsMarked(t *testing.T) {
 			t.Parallel()
 			p := compile(t, row.text+"\ncomponents: web: verify: it: true\n")
 			for _, path := range row.locked {
-				if !p.Locked(strings.Split(path, ".")) {
+				if !p.Config().Locked(strings.Split(path, ".")) {
 					t.Errorf("%s is not locked", path)
 				}
 			}
 			for _, path := range row.free {
-				if p.Locked(strings.Split(path, ".")) {
+				if p.Config().Locked(strings.Split(path, ".")) {
 					t.Errorf("%s is locked", path)
 				}
 			}

@@ -39,9 +39,14 @@ const notSet = " is optional, and not set"
 // missingReference returns the missing reference that causes an incomplete fault, and whether
 // there is one.
 func (e *evaluator) missingReference(f fault.Fault) (missingReference, bool) {
-	for _, s := range e.index.SelectionsAt(f.Origin) {
+	return missingReferenceOf(f, e.index, e.root)
+}
+
+// missingReferenceOf returns the missing reference that causes an incomplete fault of an evaluated package.
+func missingReferenceOf(f fault.Fault, x *syntax.Index, root cue.Value) (missingReference, bool) {
+	for _, s := range x.SelectionsAt(f.Origin) {
 		for n := s.Length; n <= len(s.Path); n++ {
-			if there, optional := exists(e.root, s.Path[:n]); !there {
+			if there, optional := exists(root, s.Path[:n]); !there {
 				r := syntax.Reference{Path: slices.Clone(s.Path[:n]), Position: s.Position}
 				return missingReference{Reference: r, whole: s.Path, optional: optional}, true
 			}

@@ -6,8 +6,29 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/build"
+
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 )
+
+// A contract is the one that a package embeds.
+type contract struct {
+	value cue.Value
+	// names and hookNames match what it accepts as names.
+	names, hookNames *regexp.Regexp
+}
+
+// contractOf returns the contract among the imports of a package.
+func contractOf(ctx *cue.Context, inst *build.Instance) contract {
+	for _, imp := range inst.Dependencies() {
+		if imp.ImportPath == syntax.ContractPath {
+			value := ctx.BuildInstance(imp)
+			return contract{value, namePattern(value, "#Name"), namePattern(value, "#HookName")}
+		}
+	}
+	return contract{}
+}
 
 // namePattern returns what the names of a definition of the contract match.
 func namePattern(contract cue.Value, definition string) *regexp.Regexp {
@@ -25,14 +46,14 @@ func namePattern(contract cue.Value, definition string) *regexp.Regexp {
 // nameFault returns a fault if the name of a component, an object or another member is invalid.
 // The contract judges literal names when the package is loaded; a
 // computed name may be any text.
-func (p *Program) nameFault(path cue.Path) (fault.Fault, bool) {
+func (c contract) nameFault(path cue.Path) (fault.Fault, bool) {
 	sels := path.Selectors()
-	if len(sels) == 0 || p.names == nil || p.hookNames == nil {
+	if len(sels) == 0 || c.names == nil || c.hookNames == nil {
 		return fault.Fault{}, false
 	}
-	pattern := p.names
+	pattern := c.names
 	if len(sels) == 3 && sels[0] == cue.Str("hooks") {
-		pattern = p.hookNames
+		pattern = c.hookNames
 	}
 	last := sels[len(sels)-1]
 	if last.LabelType() != cue.StringLabel || pattern.MatchString(last.Unquoted()) {
@@ -57,19 +78,19 @@ func isNamed(path cue.Path) bool {
 
 // explainUnknown explains why fields are unknown: their names are invalid, or they are parameters
 // of a template. A template is one fault, however often it is used.
-func (p *Program) explainUnknown(faults fault.Faults) fault.Faults {
+func (s *Static) explainUnknown(faults fault.Faults) fault.Faults {
 	var out fault.Faults
 	for _, f := range faults {
 		path := cue.ParsePath(f.Path)
-		if wrong, is := p.nameFault(path); is && isNamed(path) {
+		if wrong, is := s.contract.nameFault(path); is && isNamed(path) {
 			f.Message, f.Hint = wrong.Message, wrong.Hint
-		} else if at, is := p.parameter(path); is {
+		} else if at, is := s.parameter(path); is {
 			name := path.Selectors()[len(path.Selectors())-1].Unquoted()
 			f.Position, f.Hint = at, "a component has no such part; a parameter of a template is a definition: write #"+name
 			if slices.ContainsFunc(out, func(o fault.Fault) bool { return o.Position == at && o.Hint == f.Hint }) {
 				continue
 			}
-		} else if by := p.closedBy(path.Selectors()); by != "" {
+		} else if by := s.closedBy(path.Selectors()); by != "" {
 			f.Hint = by + " is closed and has no such field: end it with ..., or name it _" + strings.TrimPrefix(by, "#")
 		}
 		out = append(out, f)
@@ -78,7 +99,7 @@ func (p *Program) explainUnknown(faults fault.Faults) fault.Faults {
 }
 
 // closedBy returns the definition of the package that does not allow an unknown field, or "".
-func (p *Program) closedBy(path []cue.Selector) string {
+func (s *Static) closedBy(path []cue.Selector) string {
 	var names []string
 	for i, sel := range path {
 		if sel.LabelType() != cue.StringLabel {
@@ -89,8 +110,8 @@ func (p *Program) closedBy(path []cue.Selector) string {
 		if len(rest) == 0 || len(names) < 2 {
 			continue
 		}
-		for _, name := range p.index.DefinitionsOf(names) {
-			in := p.static.LookupPath(cue.MakePath(append([]cue.Selector{cue.Def(name)}, rest[:len(rest)-1]...)...))
+		for _, name := range s.index.DefinitionsOf(names) {
+			in := s.value.LookupPath(cue.MakePath(append([]cue.Selector{cue.Def(name)}, rest[:len(rest)-1]...)...))
 			if in.Exists() && in.IncompleteKind() == cue.StructKind && !in.Allows(rest[len(rest)-1]) {
 				return name
 			}
@@ -101,16 +122,16 @@ func (p *Program) closedBy(path []cue.Selector) string {
 
 // parameter returns where a template declares an unknown part of a component, unless that
 // is a misspelled one.
-func (p *Program) parameter(path cue.Path) (fault.Position, bool) {
+func (s *Static) parameter(path cue.Path) (fault.Position, bool) {
 	sels := path.Selectors()
 	if len(sels) != 3 || sels[0] != cue.Str("components") || sels[2].LabelType() != cue.StringLabel {
 		return fault.Position{}, false
 	}
-	if _, near := Nearest(sels[2].Unquoted(), p.Parts()); near {
+	if _, near := Nearest(sels[2].Unquoted(), s.Parts()); near {
 		return fault.Position{}, false
 	}
-	component := p.static.LookupPath(cue.MakePath(sels[:2]...))
-	if at := definitionOf(p.index, sels[1].Unquoted(), component).Parameters(sels[2].Unquoted()); len(at) > 0 {
+	component := s.value.LookupPath(cue.MakePath(sels[:2]...))
+	if at := definitionOf(s.index, sels[1].Unquoted(), component).Parameters(sels[2].Unquoted()); len(at) > 0 {
 		return at[0], true
 	}
 	return fault.Position{}, false

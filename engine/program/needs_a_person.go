@@ -27,7 +27,7 @@ func (e *evaluator) unsetSpecField(f fault.Fault) (string, bool) {
 // unwrittenField turns a fault about a field that no object will ever have, or about a name that an imported
 // package does not have, into a fault of the package.
 func (e *evaluator) unwrittenField(f fault.Fault) (fault.Fault, bool) {
-	if u, is := e.unknown[f.Origin]; is {
+	if u, is := e.static.unknown[f.Origin]; is {
 		f.Code, f.Origin = fault.Invalid, fault.Origin{}
 		f.Message, f.Hint = unknownName(u)
 		return f, true
@@ -36,7 +36,7 @@ func (e *evaluator) unwrittenField(f fault.Fault) (fault.Fault, bool) {
 	if !ok {
 		return f, false
 	}
-	at, known := e.FirstUnwritten(a.whole)
+	at, known := e.static.FirstUnwritten(a.whole)
 	if at == 0 {
 		return f, false
 	}
@@ -48,9 +48,9 @@ func (e *evaluator) unwrittenField(f fault.Fault) (fault.Fault, bool) {
 
 // UnknownNames returns a fault for each name that the package, or one that it imports, selects from an imported
 // package that does not have it, by position.
-func (p *Program) UnknownNames() fault.Faults {
+func (s *Static) UnknownNames() fault.Faults {
 	var out fault.Faults
-	for _, u := range p.unknown {
+	for _, u := range s.unknown {
 		f := fault.Fault{Position: u.Position}
 		f.Message, f.Hint = unknownName(u)
 		out = append(out, f)
@@ -76,14 +76,14 @@ const listedNames = 20
 // A live object may have more fields than the package writes: there, only a name that nearly
 // matches a written one counts, and only in the data of a ConfigMap or Secret, to which the
 // cluster adds nothing.
-func (p *Program) FirstUnwritten(path []string) (at int, known []string) {
+func (s *Static) FirstUnwritten(path []string) (at int, known []string) {
 	switch {
 	case len(path) > 4 && path[0] == "components" && path[2] == "objects":
-		if at, known := p.index.FirstUnwritten(path[1], path[3:]); at > 0 && !p.contractHas(path[4:at+4]) {
+		if at, known := s.index.FirstUnwritten(path[1], path[3:]); at > 0 && !s.contract.objectHas(path[4:at+4]) {
 			return at + 3, known
 		}
-	case len(path) > 4 && path[0] == "live" && p.index.HoldsData(path[1], path[2]) && slices.Contains([]string{"data", "binaryData", "stringData"}, path[3]):
-		if at, known := p.index.FirstUnwritten(path[1], path[2:]); at > 1 {
+	case len(path) > 4 && path[0] == "live" && s.index.HoldsData(path[1], path[2]) && slices.Contains([]string{"data", "binaryData", "stringData"}, path[3]):
+		if at, known := s.index.FirstUnwritten(path[1], path[2:]); at > 1 {
 			if _, near := Nearest(path[at+2], known); near {
 				return at + 2, known
 			}
@@ -92,9 +92,9 @@ func (p *Program) FirstUnwritten(path []string) (at int, known []string) {
 	return 0, nil
 }
 
-// contractHas reports whether every object may have a field.
-func (p *Program) contractHas(path []string) bool {
-	object := p.contract.LookupPath(cue.MakePath(cue.Def("#Object")))
+// objectHas reports whether every object may have a field.
+func (c contract) objectHas(path []string) bool {
+	object := c.value.LookupPath(cue.MakePath(cue.Def("#Object")))
 	for _, name := range path {
 		next := object.LookupPath(cue.MakePath(cue.Str(name).Required()))
 		if !next.Exists() {

@@ -61,7 +61,7 @@ func (p *Program) Origins(s Session, r Rollout, component, object string, path [
 			out, err = Origins{}, &PanicError{Package: p.name, Cause: cause}
 		}
 	}()
-	root := p.fill(p.filling(s))
+	root := p.compiled.fill(p.views.filling(s))
 	v := root.LookupPath(cue.MakePath(cue.Str("components"), cue.Str(component), cue.Str("objects"), cue.Str(object)))
 	for depth, part := range path {
 		next := partOf(v, part)
@@ -70,7 +70,7 @@ func (p *Program) Origins(s Session, r Rollout, component, object string, path [
 		}
 		v = next
 	}
-	o := origins{Program: p, root: root, session: s, secret: p.secretSpec(r)}
+	o := origins{Program: p, root: root, session: s, secret: p.secrets.spec(r)}
 	o.content = p.index.MadeOf(o.contentOfSecrets(), o.sourcesAt)
 	made := p.index.MadeOf(writtenBy(v), o.sourcesAt)
 	out = Origins{Places: made.Places, Cut: made.Cut, Found: len(path)}

@@ -18,18 +18,21 @@ import (
 // A template is made from evaluations of a package of which only parts are known. This file
 // is what it needs beyond Evaluate.
 
-// Recompile returns the package compiled once more, with a change to its syntax and in a CUE
+// A Recompiled package is compiled once more, with a change to its syntax and in a CUE
 // context of its own. What is built in that context can be freed, unlike anything that is
 // built in the context of a package that serves.
-func (p *Program) Recompile(change func(*build.Instance)) (*Program, error) {
+type Recompiled struct{ program *Program }
+
+// Recompile returns the package compiled once more, with a change to its syntax.
+func (p *Program) Recompile(change func(*build.Instance)) (*Recompiled, error) {
 	inst, _, faults := buildInstance(p.snapshot)
 	if len(faults) > 0 {
 		return nil, faults
 	}
 	change(inst)
 	out := *p
-	out.base = cuecontext.New().BuildInstance(inst)
-	return &out, nil
+	out.compiled.base = cuecontext.New().BuildInstance(inst)
+	return &Recompiled{&out}, nil
 }
 
 // Cheap returns a package that evaluates as this one does, but for a small part of the cost if it has large enumerations;
@@ -39,11 +42,15 @@ func (p *Program) Cheap() (*Program, error) {
 		return p, nil
 	}
 	var shown []string
-	out, err := p.Recompile(func(inst *build.Instance) { shown = syntax.MatchEnumerations(inst) })
+	recompiled, err := p.Recompile(func(inst *build.Instance) { shown = syntax.MatchEnumerations(inst) })
 	if err != nil {
 		return nil, err
 	}
-	out.shown = shown
+	out := recompiled.program
+	static, config, conversions := *p.static, *p.config, *p.conversions
+	static.compiled, config.compiled, conversions.compiled = out.compiled, out.compiled, out.compiled
+	out.static, out.config, out.conversions, out.shown = &static, &config, &conversions, shown
+	out.secrets = &Secrets{index: p.index, static: &static, literals: p.secrets.literals}
 	return out, nil
 }
 
@@ -66,17 +73,20 @@ func Bulkiest(s *source.Snapshot) (syntax.Bulk, bool) {
 	if len(faults) > 0 {
 		return syntax.Bulk{}, false
 	}
-	return syntax.ReadInstance(inst).Bulkiest()
+	return syntax.Bulkiest(inst.Files)
 }
 
 // Fill returns the package with data in it that is written as syntax, so that a part of it
-// may be a type. It is for a recompiled package only, because its context keeps the syntax.
-func (p *Program) Fill(data ast.Expr) cue.Value {
-	return p.base.FillPath(cue.Path{}, p.base.Context().BuildExpr(data)) //nolint:staticcheck // a value of another context would keep that one as well
+// may be a type. Its context keeps the syntax.
+func (r *Recompiled) Fill(data ast.Expr) cue.Value {
+	base := r.program.compiled.base
+	return base.FillPath(cue.Path{}, base.Context().BuildExpr(data)) //nolint:staticcheck // a value of another context would keep that one as well
 }
 
 // FillSession returns the package with a session in it.
-func (p *Program) FillSession(s Session) cue.Value { return p.fill(p.filling(p.digested(s))) }
+func (p *Program) FillSession(s Session) cue.Value {
+	return p.compiled.fill(p.views.filling(p.views.digested(s)))
+}
 
 // PresenceField is the field of live in which an open package asks whether there is a value; see
 // package compile. Messages do not show it.
@@ -90,12 +100,13 @@ const presencePrefix = `live."` + PresenceField + `".`
 
 // RolloutOf returns the rollout of a package with data in it, whether or not the custom resource
 // is valid. Messages name the objects of inputs that the session does not have.
-func (p *Program) RolloutOf(root cue.Value, s Session) (r Rollout, err error) {
-	defer p.recovered(&r, &err)
+func (r *Recompiled) RolloutOf(root cue.Value, s Session) (out Rollout, err error) {
+	p := r.program
+	defer p.recovered(&out, &err)
 	e := &evaluator{Program: p, root: root, asked: map[string][]string{}, rendered: tally{limits: p.limits}}
-	r, err = e.rollout()
-	r.nameMissingInputs(s)
-	return r, err
+	out, err = e.rollout()
+	out.nameMissingInputs(s)
+	return out, err
 }
 
 // ResourceOf returns the custom resource of an evaluated package, with the defaults of its schema.
@@ -117,7 +128,7 @@ func (p *Program) Located(root cue.Value, component string, path cue.Path) Predi
 }
 
 // Literals returns the secrets that the package itself has written.
-func (p *Program) Literals() []string { return p.literals }
+func (s *Secrets) Literals() []string { return s.literals }
 
 // Quotes reports whether a message of a rollout quotes what is in a rendered Secret, or one of
 // some other secrets. Evaluate hides such a message.
@@ -149,10 +160,10 @@ func Quotes(r Rollout, literals []string) bool {
 
 // SecretLeaves returns the paths of the values in the view of a session that count as secret.
 func (p *Program) SecretLeaves(s Session, r Rollout) [][]string {
-	s = p.digested(s)
-	blind, _ := p.blind(s, r)
+	s = p.views.digested(s)
+	blind, _ := p.secrets.blind(s, r)
 	var out [][]string
-	differences(p.filling(s), p.filling(blind), nil, func(path []string) { out = append(out, path) })
+	differences(p.views.filling(s), p.views.filling(blind), nil, func(path []string) { out = append(out, path) })
 	return out
 }
 

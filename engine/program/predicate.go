@@ -103,7 +103,7 @@ func (c *componentEvaluator) noteNeedsPerson(out *Predicate, faults fault.Faults
 // locate records where a condition is written, and how, and returns what the author wrote.
 func (c *componentEvaluator) locate(p *Predicate, condition cue.Value) cue.Value {
 	expr := authorExpr(condition)
-	if node := nodeOf(expr); node != nil {
+	if node := ExpressionOf(expr); node != nil {
 		p.Position, p.Source = fault.At(node.Pos()), syntax.Source(node)
 	}
 	p.Position = c.definition.placed(p.Position, c.definition.below(condition.Path().String()))
@@ -118,15 +118,15 @@ func authorExpr(v cue.Value) cue.Value {
 		return v
 	}
 	for _, a := range args {
-		if id, ok := nodeOf(a).(*ast.Ident); !ok || id.Name != "bool" {
+		if id, ok := ExpressionOf(a).(*ast.Ident); !ok || id.Name != "bool" {
 			return a
 		}
 	}
 	return v
 }
 
-// nodeOf returns the expression that a value was written as, or nil.
-func nodeOf(v cue.Value) ast.Expr {
+// ExpressionOf returns the expression that a value was written as, or nil.
+func ExpressionOf(v cue.Value) ast.Expr {
 	switch src := v.Source().(type) {
 	case *ast.Field:
 		return src.Value

@@ -106,7 +106,7 @@ components: web: objects: c: {apiVersion: "v1", kind: "ConfigMap", metadata: nam
 		meta, _ := s.CR["metadata"].(map[string]any)
 		meta["uid"], meta["labels"] = "1", labels
 		s.Inputs = map[string]program.Found{"it": {Objects: []map[string]any{{"kind": "ConfigMap", "metadata": map[string]any{"name": "it"}, "data": data}}}}
-		return p.View(s).Whole()
+		return p.Views().Of(s).Whole()
 	}
 	first := with(map[string]any{"team": "a"}, map[string]any{"key": "v"})
 	many := map[string]any{"team": "a"}
@@ -158,8 +158,8 @@ func TestOnlyWhatIsReadOfElementsIsPartOfTheView(t *testing.T) {
 			seen := func(object map[string]any) (program.Rollout, template.Key) {
 				s := session(t, `{}`, `{}`)
 				s.Live = map[string]map[string]map[string]any{"web": {"d": object}}
-				view := p.View(s)
-				if view.Whole() != template.Whole(view.Seen()) {
+				view := p.Views().Of(s)
+				if view.Whole() != template.Shape(view.Seen(), template.Everything, nil) {
 					t.Errorf("the view %v has another shape in its place", view.Seen())
 				}
 				return evaluate(t, p, s), view.Whole()

@@ -11,6 +11,7 @@ import (
 	k8s "k8s.io/apimachinery/pkg/runtime"
 
 	"operetta.dev/engine/program"
+	"operetta.dev/test/machine"
 )
 
 // large is a package with eight objects, every kind of edge and predicate, and
@@ -116,6 +117,7 @@ func toJSON(t testing.TB, v any) []byte {
 // run of this is a hundred different orders.
 func TestTheSameSessionGivesTheSameBytes(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	p := compile(t, large)
 	s := largeSession(t)
 	want := rolloutJSON(t, p, s)
@@ -178,7 +180,7 @@ func TestOneProgramServesManyGoroutines(t *testing.T) {
 				if r, err := p.Evaluate(invalid); err != nil || len(r.Invalid) != 1 {
 					t.Errorf("invalid: %v %v", r.Invalid, err)
 				}
-				_, _ = p.Template(), p.CRSchema().Validate()
+				_, _ = p.Template(), p.Static().CRSchema().Validate()
 			}
 		})
 	}
@@ -188,6 +190,7 @@ func TestOneProgramServesManyGoroutines(t *testing.T) {
 // A context that kept something of each evaluation would end in an out of memory
 // after days. CUE keeps each name of a field for good, so the names do not change.
 func TestEvaluationsKeepNothing(t *testing.T) {
+	machine.Serial(t)
 	p := compile(t, large)
 	s := largeSession(t)
 	invalid := session(t, `{size: 500}`, `{}`)

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"cuelang.org/go/cue"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 )
 
 // A Reach is what the package may own, and what it may read as inputs, beyond the
@@ -27,8 +29,8 @@ type extent struct {
 // anyNamespace stands for every namespace.
 const anyNamespace = "*"
 
-// ReachHint explains how a package declares its reach beyond the namespace.
-const ReachHint = `reach at the root of the package names the kinds and namespaces, as in reach: {Namespace: {}, "Deployment.apps": namespaces: monitoring: true}`
+// reachHint explains how a package declares its reach beyond the namespace.
+const reachHint = `reach at the root of the package names the kinds and namespaces, as in reach: {Namespace: {}, "Deployment.apps": namespaces: monitoring: true}`
 
 // MayOwn returns nil if a resource of the namespace home may own an object of a kind in
 // a namespace, and an *OutOfReachError otherwise. The namespace of a cluster-scoped object is
@@ -102,10 +104,10 @@ type OutOfReachError struct {
 }
 
 // Error returns where the object is and what would allow it.
-func (e *OutOfReachError) Error() string { return e.Where() + "; " + e.Hint() + " allows that" }
+func (e *OutOfReachError) Error() string { return e.where() + "; " + e.Hint() + " allows that" }
 
-// Where returns where the object is.
-func (e *OutOfReachError) Where() string {
+// where returns where the object is.
+func (e *OutOfReachError) where() string {
 	whose, where := "owner", "it is in namespace "+e.Namespace
 	if e.Reads {
 		whose = "reader"
@@ -135,9 +137,9 @@ func (e *OutOfReachError) Hint() string {
 func (p *Program) Reach() Reach { return p.reach }
 
 // readReach reads the reach that the package declares.
-func (p *Program) readReach() Reach {
+func readReach(static cue.Value) Reach {
 	r := Reach{kinds: map[schema.GroupKind]extent{}}
-	for name, v := range fields(lookup(p.static, "reach")) {
+	for name, v := range fields(lookup(static, "reach")) {
 		e := extent{readOnly: stringOr(lookup(v, "access"), "") == "read", namespaces: map[string]bool{}}
 		for namespace, yes := range fields(lookup(v, "namespaces")) {
 			e.namespaces[namespace], _ = yes.Bool()
@@ -149,9 +151,9 @@ func (p *Program) readReach() Reach {
 
 // reachFaults finds a reach that depends on the custom resource or on any value from outside the
 // package: whoever may write that value would choose where objects are.
-func (p *Program) reachFaults() fault.Faults {
+func reachFaults(x *syntax.Index) fault.Faults {
 	var out fault.Faults
-	for _, f := range p.index.FieldRestsOn("reach") {
+	for _, f := range x.FieldRestsOn("reach") {
 		out = append(out, fault.Fault{
 			Position: f.Position,
 			Path:     "reach",

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/program"
 	"operetta.dev/test/inline"
+	"operetta.dev/test/machine"
 )
 
 func TestAReachIsWhatThePackageSaysByKind(t *testing.T) {
@@ -59,6 +60,7 @@ reach: {
 
 func TestAReachIsWrittenOutAndNothingElse(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	for name, row := range map[string]struct{ body, want string }{
 		"a namespace of the spec":         {`reach: ConfigMap: namespaces: (cr.spec.size): true`, "rests on cr.spec.size"},
 		"a kind of the spec":              {`reach: (cr.spec.size): {}`, "rests on cr.spec.size"},

@@ -49,15 +49,15 @@ const secretKind = syntax.SecretKind
 // blind returns a session with other values in place of the secret ones, and whether there are
 // any: the content of Secrets that the package reads or owns, and the fields of the spec that it
 // renders Secrets from.
-func (p *Program) blind(s Session, r Rollout) (Session, bool) {
+func (s *Secrets) blind(session Session, r Rollout) (Session, bool) {
 	b := &blinder{}
-	out := s.withObjects(func(component, name string, object map[string]any) map[string]any {
+	out := session.withObjects(func(component, name string, object map[string]any) map[string]any {
 		if object["kind"] == nil && rendersOther(r, component, name) {
 			return object // given by hand, as for render, and without a kind
 		}
 		return b.object(object)
 	}, b.object)
-	for _, path := range p.secretSpec(r) {
+	for _, path := range s.spec(r) {
 		out.CR, _ = b.at(out.CR, path[1:], turned).(map[string]any)
 	}
 	return out, b.changed

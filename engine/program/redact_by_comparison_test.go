@@ -11,6 +11,7 @@ import (
 	"operetta.dev/engine/program"
 	"operetta.dev/test/golden"
 	"operetta.dev/test/inline"
+	"operetta.dev/test/machine"
 )
 
 // canary is the value that no message may show, and no part of it.
@@ -153,6 +154,7 @@ func loaded(t *testing.T, source string) *program.Program {
 
 func TestNoMessageShowsAnyPartOfASecret(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	for name, source := range sources {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -5,31 +5,31 @@ import "maps"
 // Reduced returns a session with no more than what an evaluation reads, so that it can be sent to
 // another process: both evaluate alike. It errors with a LimitError if there is more than the package
 // allows, as Evaluate does.
-func (p *Program) Reduced(s Session) (Session, error) {
-	if err := p.limits.check(p.filling(p.digested(s))); err != nil {
+func (v *Views) Reduced(s Session) (Session, error) {
+	if err := v.limits.check(v.filling(v.digested(s))); err != nil {
 		return Session{}, err
 	}
 	out := s.withObjects(func(component, name string, object map[string]any) map[string]any {
-		return p.reduced(p.liveUsed.below(component, name), object)
+		return v.reduced(v.live.below(component, name), object)
 	}, func(object map[string]any) map[string]any { return object })
 	for name, found := range out.Inputs {
-		part := p.inputsUsed.below(name, "object")
+		part := v.inputs.below(name, "object")
 		for i, object := range found.Objects {
 			if found.Several {
-				part = p.inputsUsed.below(name, "objects", objectName(object))
+				part = v.inputs.below(name, "objects", objectName(object))
 			}
-			found.Objects[i] = p.reduced(part, object)
+			found.Objects[i] = v.reduced(part, object)
 		}
 	}
-	out.CR, _ = p.crUsed.of(enteringResource(s.CR)).(map[string]any)
+	out.CR, _ = v.cr.of(enteringResource(s.CR)).(map[string]any)
 	return out, nil
 }
 
 // reduced returns a part of an object, with what says which object it is. Of what digests are made of,
 // and of a Secret, whose content is replaced to see what depends on it, only the managed fields are
 // left out.
-func (p *Program) reduced(part *projection, object map[string]any) map[string]any {
-	if isSecret(object) || p.digests && dataDigest(object, "") != "" {
+func (v *Views) reduced(part *projection, object map[string]any) map[string]any {
+	if isSecret(object) || v.digests && dataDigest(object, "") != "" {
 		meta, _ := object["metadata"].(map[string]any)
 		if meta["managedFields"] == nil {
 			return object
@@ -43,8 +43,8 @@ func (p *Program) reduced(part *projection, object map[string]any) map[string]an
 		out, _ = part.of(withoutManagedFields(object)).(map[string]any)
 	}
 	for _, field := range []string{"apiVersion", "kind"} {
-		if v, ok := object[field]; ok {
-			out = with(out, field, v)
+		if value, ok := object[field]; ok {
+			out = with(out, field, value)
 		}
 	}
 	if name := objectName(object); name != "" {

@@ -49,14 +49,14 @@ func (p *Program) Review(s Session) (out Review, err error) {
 	}
 	out.Rollout = evaluated
 	defer p.recovered(&out.Rollout, &err)
-	s = p.digested(s)
-	root := p.fill(p.filling(s))
+	s = p.views.digested(s)
+	root := p.compiled.fill(p.views.filling(s))
 	out.Spec = specWithDefaults(root)
 	out.Labels = labelsOf(root)
-	out.Warnings = p.warningsOf(root)
-	if blind, has := p.blind(s, evaluated); has && len(out.Warnings) > 0 {
+	out.Warnings = p.secrets.warningsOf(root)
+	if blind, has := p.secrets.blind(s, evaluated); has && len(out.Warnings) > 0 {
 		// What depends on a Secret is not said to those who may only write the resource.
-		others := p.warningsOf(p.fill(p.filling(blind)))
+		others := p.secrets.warningsOf(p.compiled.fill(p.views.filling(blind)))
 		out.Warnings = slices.DeleteFunc(out.Warnings, func(text string) bool { return !slices.Contains(others, text) })
 	}
 	return out, nil
@@ -85,10 +85,10 @@ func labelsOf(root cue.Value) map[string]string {
 
 // warningsOf returns the warnings of an evaluated package, by their names. An incomplete one is left out,
 // and so is one that quotes what the package keeps in a Secret.
-func (p *Program) warningsOf(root cue.Value) []string {
+func (s *Secrets) warningsOf(root cue.Value) []string {
 	texts := map[string]string{}
 	for name, v := range fields(lookup(root, "admission", "warnings")) {
-		if text, err := v.String(); err == nil && text != "" && !p.reveals(text) {
+		if text, err := v.String(); err == nil && text != "" && !s.reveals(text) {
 			texts[name] = shortened(text)
 		}
 	}
@@ -102,8 +102,8 @@ func (p *Program) warningsOf(root cue.Value) []string {
 }
 
 // reveals reports whether a text has something that the package keeps in a Secret.
-func (p *Program) reveals(text string) bool {
-	return quotes(text, p.literals) || slices.ContainsFunc(p.literals, func(literal string) bool {
+func (s *Secrets) reveals(text string) bool {
+	return quotes(text, s.literals) || slices.ContainsFunc(s.literals, func(literal string) bool {
 		return len(literal) >= shortest && strings.Contains(text, literal)
 	})
 }

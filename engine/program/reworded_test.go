@@ -16,6 +16,7 @@ import (
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/test/inline"
+	"operetta.dev/test/machine"
 	"operetta.dev/test/reword"
 )
 
@@ -23,6 +24,7 @@ import (
 // and nothing else changes: what is rendered, what waits and for whom, what is wrong and
 // what is only incomplete.
 func TestNothingIsDecidedByWhatCUESays(t *testing.T) {
+	machine.Serial(t)
 	for _, pattern := range []string{"testdata/eval/*.txtar", "testdata/load/*.txtar"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil || len(paths) == 0 {

@@ -5,49 +5,58 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"cuelang.org/go/cue"
+	"sync"
 
 	"operetta.dev/engine/program/syntax"
 )
 
-// secretsBehind returns the Secrets from which the content of an object of a component, or
+// Secrets say what of a package and of its sessions is secret.
+type Secrets struct {
+	index  *syntax.Index
+	static *Static
+	// literals are the secrets that the package itself has written.
+	literals []string
+	// rests are the Secrets that objects rest on, by component and object.
+	rests sync.Map
+}
+
+// behind returns the Secrets from which the content of an object of a component, or
 // of a hook, may come. The digest of such an object needs a key: whoever reads a digest
 // without one could guess what the Secret holds. If the text does not show which, it returns all.
-func (p *Program) secretsBehind(component, object string) []SecretRef {
-	return p.remembered(component, object, "content", func() []SecretRef {
-		refs, shown := p.index.RestsOn(component, object)
+func (s *Secrets) behind(component, object string) []SecretRef {
+	return s.remembered(component, object, "content", func() []SecretRef {
+		refs, shown := s.index.Secrets().RestsOn(component, object)
 		if !shown {
-			return p.allSecrets()
+			return s.all()
 		}
-		return p.secretsOf(refs)
+		return s.reachedBy(refs)
 	})
 }
 
-// namedBySecret reports whether the identity of an object may come from a Secret.
-func (p *Program) namedBySecret(component, object string) bool {
-	return len(p.remembered(component, object, "identity", func() []SecretRef {
-		return p.secretsOf(p.index.IdentityRestsOn(component, object))
+// mayIdentify reports whether the identity of an object may come from a Secret.
+func (s *Secrets) mayIdentify(component, object string) bool {
+	return len(s.remembered(component, object, "identity", func() []SecretRef {
+		return s.reachedBy(s.index.Secrets().IdentityRestsOn(component, object))
 	})) > 0
 }
 
 // remembered caches the Secrets behind an object, if the text has the names of the object. Computed
 // names are not cached, because there may be any number of them.
-func (p *Program) remembered(component, object, what string, find func() []SecretRef) []SecretRef {
+func (s *Secrets) remembered(component, object, what string, find func() []SecretRef) []SecretRef {
 	key := [3]string{component, object, what}
-	if known, ok := p.rests.Load(key); ok {
+	if known, ok := s.rests.Load(key); ok {
 		out, _ := known.([]SecretRef)
 		return out
 	}
 	out := find()
-	if what == "all" || !p.index.PositionOf("components", component, "objects", object).IsZero() {
-		p.rests.Store(key, out)
+	if what == "all" || !s.index.PositionOf("components", component, "objects", object).IsZero() {
+		s.rests.Store(key, out)
 	}
 	return out
 }
 
-// secretsOf returns the Secrets into whose content some references may lead.
-func (p *Program) secretsOf(refs []syntax.Reference) []SecretRef {
+// reachedBy returns the Secrets into whose content some references may lead.
+func (s *Secrets) reachedBy(refs []syntax.Reference) []SecretRef {
 	var out []SecretRef
 	for _, ref := range refs {
 		of, below, ok := ref.Object()
@@ -56,12 +65,12 @@ func (p *Program) secretsOf(refs []syntax.Reference) []SecretRef {
 		case root == "inputs" && len(ref.Path) == 2:
 			of = ref.Path
 		case root == "live", root == "inputs" && len(ref.Path) == 1, root == "components" && len(ref.Path) == 3 && ref.Path[2] == "objects":
-			out = append(out, p.allSecrets()...)
+			out = append(out, s.all()...)
 			continue
 		default:
 			continue // references to other parts of components have been followed
 		}
-		if holdsContent(below) && p.maybeSecret(of) {
+		if holdsContent(below) && s.maybeSecret(of) {
 			out = append(out, secretAt(of))
 		}
 	}
@@ -88,35 +97,25 @@ func holdsContent(path []string) bool {
 }
 
 // maybeSecret reports whether the object at a path is, or may be, a Secret.
-func (p *Program) maybeSecret(path []string) bool {
-	kind := p.KindAt(path)
+func (s *Secrets) maybeSecret(path []string) bool {
+	kind := s.static.KindAt(path)
 	return kind == "" || kind == secretKind
 }
 
-// KindAt returns the kind of the object or input at a path, or "" if that is not known
-// without a custom resource.
-func (p *Program) KindAt(path []string) string {
-	var sels []cue.Selector
-	for _, name := range append(slices.Clip(path), "kind") {
-		sels = append(sels, cue.Str(name))
-	}
-	return cmp.Or(stringOr(p.static.LookupPath(cue.MakePath(sels...)), ""), p.index.KindAt(path))
-}
-
-// allSecrets returns all Secrets whose names the text has.
-func (p *Program) allSecrets() []SecretRef {
-	return p.remembered("", "", "all", func() []SecretRef {
+// all returns all Secrets whose names the text has.
+func (s *Secrets) all() []SecretRef {
+	return s.remembered("", "", "all", func() []SecretRef {
 		var out []SecretRef
 		add := func(path ...string) {
-			names, _ := p.index.Names(path...)
+			names, _ := s.index.Names(path...)
 			for _, name := range names {
-				if at := append(slices.Clip(path), name); p.maybeSecret(at) {
+				if at := append(slices.Clip(path), name); s.maybeSecret(at) {
 					out = append(out, secretAt(at))
 				}
 			}
 		}
 		add("inputs")
-		for _, component := range p.index.Components() {
+		for _, component := range s.index.Components() {
 			add("components", component, "objects")
 		}
 		return sortedSecrets(out)

@@ -30,14 +30,14 @@ func isContent(sel cue.Selector) bool {
 }
 
 // withoutLiterals returns the faults of a package without what they show of its Secrets.
-func (p *Program) withoutLiterals(faults fault.Faults) fault.Faults {
+func (s *Secrets) withoutLiterals(faults fault.Faults) fault.Faults {
 	for i, f := range faults {
 		sels := cue.ParsePath(f.Path).Selectors()
 		inObject := len(sels) > 4 && sels[0] == cue.Str("components") && sels[2] == cue.Str("objects")
 		if inObject {
-			faults[i] = withoutContent(p.static.LookupPath(cue.MakePath(sels[:4]...)), fault.Faults{f})[0]
+			faults[i] = withoutContent(s.static.value.LookupPath(cue.MakePath(sels[:4]...)), fault.Faults{f})[0]
 		}
-		if quotes(f.Message, p.literals) {
+		if quotes(f.Message, s.literals) {
 			faults[i].Message, faults[i].Hint = hiddenValue, ""
 		}
 	}
@@ -85,12 +85,12 @@ func (r Rollout) secrets() []ownSecret {
 	return out
 }
 
-// secretSpec returns the fields of the custom resource that the package makes Secrets
+// spec returns the fields of the custom resource that the package makes Secrets
 // of: by its text as a whole, and for the Secrets that an evaluation shows.
-func (p *Program) secretSpec(r Rollout) [][]string {
-	out := slices.Clone(p.index.SecretSpec())
-	for _, s := range r.secrets() {
-		out = append(out, p.index.SpecOf(s.component, s.object.Name)...)
+func (s *Secrets) spec(r Rollout) [][]string {
+	out := slices.Clone(s.index.Secrets().Spec())
+	for _, own := range r.secrets() {
+		out = append(out, s.index.Secrets().SpecOf(own.component, own.object.Name)...)
 	}
 	return syntax.DistinctPaths(out)
 }

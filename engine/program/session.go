@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/template"
 )
 
@@ -63,8 +64,8 @@ var freeMetadata = []string{"labels", "annotations"}
 
 // resource returns the projection of a custom resource: its spec, what identifies it, and of its labels and
 // annotations what the package reads. Everybody may add labels, and there may be a great many.
-func (p *Program) resource() *projection {
-	used := project(p.index, "cr")
+func resource(x *syntax.Index) *projection {
+	used := project(x, "cr")
 	all := &projection{all: true}
 	meta := &projection{fields: map[string]*projection{}}
 	for _, name := range metadataFields {

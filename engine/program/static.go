@@ -1,24 +1,38 @@
 package program
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
 
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program/syntax"
 )
 
+// A Static is a package as it is without a custom resource: its text, and its values with nothing filled in.
+type Static struct {
+	compiled compiled
+	index    *syntax.Index
+	files    []*ast.File
+	// value is the package evaluated with nothing filled in.
+	value    cue.Value
+	contract contract
+	// unknown are the names that imported packages do not have, by where CUE stops at them.
+	unknown map[fault.Origin]syntax.UnknownName
+}
+
 // vocabularyFaults returns the fields that the contract does not have. CUE accepts
 // them: fields beside an embedding are not bound by its closedness, at any depth, so
 // that a misspelled dependOn would silently do nothing.
-func (p *Program) vocabularyFaults() fault.Faults {
-	controller := p.contract.LookupPath(cue.MakePath(cue.Def("#Controller")))
-	out := unknownMembers(nil, p.index.Fields(), controller)
+func (s *Static) vocabularyFaults() fault.Faults {
+	controller := s.contract.value.LookupPath(cue.MakePath(cue.Def("#Controller")))
+	out := unknownMembers(nil, s.index.Fields(), controller)
 	// A value from a reference is not written in place.
-	closed := controller.Unify(p.static)
+	closed := controller.Unify(s.value)
 	for _, f := range fault.Of(closed.Validate(), closed) {
 		f.Path = strings.TrimPrefix(f.Path, "#Controller.")
 		if name, known, ok := unknownField(closed, f); ok && !covered(out, f) {
@@ -26,7 +40,7 @@ func (p *Program) vocabularyFaults() fault.Faults {
 			out = append(out, f)
 		}
 	}
-	return p.explainUnknown(out)
+	return s.explainUnknown(out)
 }
 
 // unknownMembers returns which members a closed schema does not have.
@@ -62,7 +76,7 @@ func unknownMembers(at []cue.Selector, members []syntax.Member, schema cue.Value
 // unknownHint returns what to write in place of a field that a schema does not have.
 func unknownHint(name string, root bool, schema cue.Value) string {
 	if root && name == "clusterScoped" {
-		return "it allowed everything everywhere; " + ReachHint
+		return "it allowed everything everywhere; " + reachHint
 	}
 	known := fieldNames(schema)
 	if len(known) == 0 {
@@ -76,20 +90,14 @@ func unknownHint(name string, root bool, schema cue.Value) string {
 }
 
 // Parts returns the parts that the contract has for a component.
-func (p *Program) Parts() []string {
-	return fieldNames(p.contract.LookupPath(cue.MakePath(cue.Def("#Component"))))
-}
-
-// ConfigSchema returns the schema of the operator's configuration, which may not
-// exist.
-func (p *Program) ConfigSchema() cue.Value {
-	return lookup(p.fill(nil), "config")
+func (s *Static) Parts() []string {
+	return fieldNames(s.contract.value.LookupPath(cue.MakePath(cue.Def("#Component"))))
 }
 
 // CRSchema returns the schema of the custom resource: a tree of its own with each
 // call, see fill.
-func (p *Program) CRSchema() cue.Value {
-	return lookup(p.fill(nil), "cr")
+func (s *Static) CRSchema() cue.Value {
+	return lookup(s.compiled.fill(nil), "cr")
 }
 
 // Template returns the components of the package, evaluated without a custom resource. They
@@ -102,29 +110,23 @@ func (p *Program) Template() []Component {
 // TemplateHooks returns the hooks of the package evaluated without any custom resource.
 func (p *Program) TemplateHooks() []Hook { return p.withoutSession().hooks() }
 
-// Static returns what the package has at a path of its fields without a custom resource.
-func (p *Program) Static(path ...string) cue.Value {
+// Lookup returns what the package has at a path of its fields.
+func (s *Static) Lookup(path ...string) cue.Value {
 	sels := make([]cue.Selector, len(path))
 	for i, name := range path {
 		sels[i] = cue.Str(name)
 	}
-	return p.fill(nil).LookupPath(cue.MakePath(sels...))
+	return s.compiled.fill(nil).LookupPath(cue.MakePath(sels...))
 }
 
-// Locked reports whether only the administrator sets a field of the configuration.
-func (p *Program) Locked(path []string) bool {
-	l := p.locked
-	for _, name := range path {
-		if l == nil || l.all {
-			break
-		}
-		if next := l.fields[name]; next != nil {
-			l = next
-		} else {
-			l = l.others
-		}
+// KindAt returns the kind of the object or input at a path, or "" if that is not known
+// without a custom resource.
+func (s *Static) KindAt(path []string) string {
+	var sels []cue.Selector
+	for _, name := range append(slices.Clip(path), "kind") {
+		sels = append(sels, cue.Str(name))
 	}
-	return l != nil && l.all
+	return cmp.Or(stringOr(s.value.LookupPath(cue.MakePath(sels...)), ""), s.index.Secrets().KindAt(path))
 }
 
 // Nearest returns the candidate that a misspelled name most likely means: the

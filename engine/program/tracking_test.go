@@ -74,7 +74,7 @@ func TestMarksOfWhoAppliesTheResourceReachNoObject(t *testing.T) {
 			if len(labels) != len(kept)+len(row.labels) || len(annotations) != len(kept)+len(row.annotations) {
 				t.Error("the session was changed")
 			}
-			reduced, err := p.Reduced(s)
+			reduced, err := p.Views().Reduced(s)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -30,14 +30,14 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 	}()
 	filling := map[string]any(nil)
 	if s != nil {
-		filling = p.filling(*s)
+		filling = p.views.filling(*s)
 	}
-	root := p.fill(filling)
+	root := p.compiled.fill(filling)
 	judge := func(component string, v cue.Value) {
 		for name, object := range fields(lookup(v, "objects")) {
 			kind := refOf(object)
 			schema, known := kinds.Of(kind.GroupVersionKind)
-			_, custom := kinds.Custom(kind.GroupVersionKind)
+			_, custom := kinds.customType(kind.GroupVersionKind)
 			if !known || !custom && !typed(object) {
 				continue
 			}

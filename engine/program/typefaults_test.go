@@ -22,6 +22,7 @@ import (
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/test/inline"
+	"operetta.dev/test/machine"
 )
 
 // typeFaults returns what the complete types find in a package, beside what is found
@@ -74,6 +75,7 @@ func accepted(t *testing.T) []program.Object {
 // the same data.
 func TestTypeFaultsAgreeWithCUE(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	objects := accepted(t)
 	if len(objects) < 10 {
 		t.Fatalf("only %d manifests", len(objects))

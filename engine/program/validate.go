@@ -12,14 +12,14 @@ import (
 
 // invalid returns the faults of the custom resource. It fills in the whole session, because the
 // schema of the resource may refer to other parts, such as a limit in the configuration.
-func (p *Program) invalid(filling map[string]any) fault.Faults {
+func (e *evaluator) invalid(filling map[string]any) fault.Faults {
 	filling = maps.Clone(filling)
 	var out fault.Faults
 	// CUE reports some faults only if there are no others, so a user would get them one
 	// after the other. Values that are known to be wrong are removed before the next round.
 	for range maxRounds {
 		fresh := 0
-		for _, f := range p.crFaults(lookup(p.fill(filling), "cr")) {
+		for _, f := range e.crFaults(lookup(e.compiled.fill(filling), "cr")) {
 			known := slices.ContainsFunc(out, func(o fault.Fault) bool { return o.Path == f.Path })
 			if !known {
 				out = append(out, f)
@@ -39,12 +39,12 @@ func (p *Program) invalid(filling map[string]any) fault.Faults {
 const maxRounds = 4
 
 // crFaults returns the faults of an evaluated custom resource.
-func (p *Program) crFaults(cr cue.Value) fault.Faults {
+func (e *evaluator) crFaults(cr cue.Value) fault.Faults {
 	err := cr.Validate(cue.Concrete(true))
 	if err == nil {
 		return nil
 	}
-	faults, schema := fault.Of(err, cr), p.CRSchema()
+	faults, schema := fault.Of(err, cr), e.static.CRSchema()
 	for i, f := range faults {
 		// The user of the resource knows spec.replicas, not cr.spec.replicas.
 		f.Path = strings.TrimPrefix(f.Path, "cr.")

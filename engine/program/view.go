@@ -3,6 +3,7 @@ package program
 import (
 	"slices"
 
+	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/template"
 )
 
@@ -17,13 +18,34 @@ type View struct {
 	part   *projection
 }
 
-// View returns what the package sees of a session.
-func (p *Program) View(s Session) View {
+// Views say what a package sees of sessions, and how much of them there may be.
+type Views struct {
+	// cr, live and inputs are the parts of each that the package reads.
+	cr, live, inputs *projection
+	// part is the part of the values of a view that it sees.
+	part *projection
+	// digests is true if the package may refer to the digest of an object's content.
+	digests bool
+	limits  Limits
+}
+
+// viewsOf returns the views of a package by its text.
+func viewsOf(x *syntax.Index, limits Limits) *Views {
+	out := &Views{
+		cr: resource(x), live: project(x, "live"), inputs: project(x, "inputs"),
+		digests: refersToDigests(x.References()), limits: limits,
+	}
+	out.part = out.parts()
+	return out
+}
+
+// Of returns what the package sees of a session.
+func (v *Views) Of(s Session) View {
 	live, input := asItIs, asItIs
-	if p.digests {
+	if v.digests {
 		live, input = withLiveDigest, withInputDigest
 	}
-	values := p.values(s, live, input)
+	values := v.values(s, live, input)
 	if len(s.Config) > 0 {
 		layers := make([]any, len(s.Config))
 		for i, l := range s.Config {
@@ -34,14 +56,14 @@ func (p *Program) View(s Session) View {
 	if secrets := s.secrets(); len(secrets) > 0 {
 		values["secrets"] = secrets
 	}
-	return View{values, p.viewed}
+	return View{values, v.part}
 }
 
 // parts returns the part of the values of a view that the package sees.
-func (p *Program) parts() *projection {
+func (v *Views) parts() *projection {
 	all := &projection{all: true}
 	out := &projection{fields: map[string]*projection{
-		"cr": p.crUsed, "live": p.liveUsed, "inputs": p.inputsUsed, "config": all, "layers": all, "secrets": all,
+		"cr": v.cr, "live": v.live, "inputs": v.inputs, "config": all, "layers": all, "secrets": all,
 	}}
 	out.complete()
 	return out
@@ -49,9 +71,9 @@ func (p *Program) parts() *projection {
 
 // values returns what is filled into the package, among what it does not see of the same objects. Functions
 // say how objects enter.
-func (p *Program) values(s Session, live, input entrance) map[string]any {
-	out := map[string]any{"cr": enteringResource(s.CR), "live": p.liveValues(s.Live, live)}
-	if inputs := p.inputValues(s.Inputs, input); len(inputs) > 0 {
+func (v *Views) values(s Session, live, input entrance) map[string]any {
+	out := map[string]any{"cr": enteringResource(s.CR), "live": v.liveValues(s.Live, live)}
+	if inputs := v.inputValues(s.Inputs, input); len(inputs) > 0 {
 		out["inputs"] = inputs
 	}
 	if len(s.Config) > 0 {
@@ -65,10 +87,10 @@ func (p *Program) values(s Session, live, input entrance) map[string]any {
 }
 
 // liveValues returns the live objects that the package reads.
-func (p *Program) liveValues(live map[string]map[string]map[string]any, enter entrance) map[string]any {
+func (v *Views) liveValues(live map[string]map[string]map[string]any, enter entrance) map[string]any {
 	out := map[string]any{}
 	for component, objects := range live {
-		ofComponent := p.liveUsed.field(component)
+		ofComponent := v.live.field(component)
 		if ofComponent == nil {
 			continue
 		}
@@ -84,8 +106,8 @@ func (p *Program) liveValues(live map[string]map[string]map[string]any, enter en
 }
 
 // filling returns the parts of a session that are filled into the package.
-func (p *Program) filling(s Session) map[string]any {
-	out, _ := p.viewed.of(p.values(s, asItIs, asItIs)).(map[string]any)
+func (v *Views) filling(s Session) map[string]any {
+	out, _ := v.part.of(v.values(s, asItIs, asItIs)).(map[string]any)
 	return out
 }
 
@@ -105,7 +127,7 @@ func withLiveDigest(part *projection, object map[string]any) map[string]any {
 	if part.below("metadata", "annotations") == nil {
 		return asItIs(part, object)
 	}
-	return asItIs(part, digested(object, KeyOf(object)))
+	return asItIs(part, digested(object, keyOf(object)))
 }
 
 // withInputDigest adds the digest of the content of an input, as withLiveDigest does.
@@ -139,7 +161,7 @@ func (v View) Whole() template.Key { return v.Shape(template.Everything, nil) }
 // Version identifies what the package sees of a session but for the live objects.
 func (p *Program) Version(s Session) string {
 	s.Live = nil
-	key := p.View(s).Whole()
+	key := p.views.Of(s).Whole()
 	return string(key[:])
 }
 
@@ -175,11 +197,11 @@ func (s Session) secrets() map[string]any {
 
 // Bounded reports whether a view, and the rollout that was made of it without Evaluate, are within
 // the limits of the package. Evaluate says what is beyond which of them.
-func (p *Program) Bounded(view View, r Rollout) bool {
-	if !p.limits.holds(view) {
+func (v *Views) Bounded(view View, r Rollout) bool {
+	if !v.limits.holds(view) {
 		return false
 	}
-	t := tally{limits: p.limits}
+	t := tally{limits: v.limits}
 	for c := range r.all() {
 		for _, o := range c.Objects {
 			t.manifest(o.Manifest)

@@ -76,7 +76,7 @@ func TestOfAnArgumentOnlyWhatTheDefinitionReadsIsPartOfTheView(t *testing.T) {
 					inline.Decode(t, `{"web": {"d": `+object+`}}`, &s.Live)
 					change(s.Live["web"]["d"])
 				}
-				key := p.View(s).Whole()
+				key := p.Views().Of(s).Whole()
 				return s, string(key[:])
 			}
 			for _, object := range workloads {
@@ -85,7 +85,7 @@ func TestOfAnArgumentOnlyWhatTheDefinitionReadsIsPartOfTheView(t *testing.T) {
 					t.Errorf("%s (-all +view):\n%s", object, diff)
 				}
 				if _, second := view(object, written); second != first {
-					t.Errorf("%s: what a write changes is part of the view %v", object, p.View(s).Seen())
+					t.Errorf("%s: what a write changes is part of the view %v", object, p.Views().Of(s).Seen())
 				}
 			}
 		})

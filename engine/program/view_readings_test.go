@@ -46,7 +46,7 @@ func TestWhatAPackageReadsByDetoursIsPartOfTheView(t *testing.T) {
 			if got := statusOf(t, p, s); got != row.want {
 				t.Errorf("it says %v, want %v", got, row.want)
 			}
-			if p.View(s).Whole() == p.View(other).Whole() {
+			if p.Views().Of(s).Whole() == p.Views().Of(other).Whole() {
 				t.Error("the view is that of a session without it")
 			}
 		})

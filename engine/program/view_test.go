@@ -26,7 +26,7 @@ components: web: objects: c: {apiVersion: "v1", kind: "ConfigMap", metadata: nam
 			t.Fatal(err)
 		}
 		data, _ := r.Components[0].Objects[0].Manifest["data"].(map[string]any)
-		return data["of"], p.View(s).Whole()
+		return data["of"], p.Views().Of(s).Whole()
 	}
 	first, firstView := digest("YQ==")
 	if first == nil || first == "" {
@@ -50,10 +50,10 @@ components: web: {
 `)
 	s := session(t, `{size: 2, any: {a: x, b: {c: [y, z]}}}`, `{web: {d: {metadata: {name: d, labels: {a: b}}, spec: {n: 2, x: {y: z}}, status: {conditions: [{type: Ready, status: "True"}]}}}}`)
 	// The maps of the view, of live and of the component, and nothing for what is below them.
-	if n := testing.AllocsPerRun(100, func() { p.View(s) }); n > 10 {
+	if n := testing.AllocsPerRun(100, func() { p.Views().Of(s) }); n > 10 {
 		t.Errorf("a view takes %v allocations", n)
 	}
-	view := p.View(s)
+	view := p.Views().Of(s)
 	if n := testing.AllocsPerRun(100, func() { view.Shape(template.Pins{}, nil) }); n > 1 {
 		t.Errorf("a shape takes %v allocations", n)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"operetta.dev/engine/program"
 	"operetta.dev/test/inline"
+	"operetta.dev/test/machine"
 )
 
 // shops are objects of web.d with fields that nothing but a type refers to, as JSON.
@@ -268,6 +269,7 @@ var typed = map[string][2]string{
 // A type that a package declares for an object may look at fields that nothing else refers to.
 func TestWhatATypeOfTheAuthorLooksAtIsPartOfTheView(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	for name, row := range typed {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -292,6 +294,7 @@ func TestWhatATypeOfTheAuthorLooksAtIsPartOfTheView(t *testing.T) {
 // The same types may be those of inputs.
 func TestWhatATypeOfTheAuthorForAnInputLooksAtIsPartOfTheView(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	input := strings.NewReplacer("live: web: d:", "inputs: it: object:", "live.web.d", "inputs.it.object")
 	for name, row := range typed {
 		if !strings.Contains(row[0], "live: web: d:") {

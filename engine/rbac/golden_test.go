@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rbac"
 	"operetta.dev/engine/source"
@@ -19,7 +21,7 @@ func TestPermissions(t *testing.T) {
 	t.Parallel()
 	engine := map[rbac.Permission]bool{}
 	for _, namespace := range []string{"", "home"} {
-		for _, p := range rbac.Permissions(nil, nil, nil, rbac.Options{Namespace: namespace}) {
+		for _, p := range rbac.Permissions(nil, nil, nil, rbac.Options{Namespaces: object.OneNamespace(namespace)}) {
 			engine[p] = true
 		}
 	}
@@ -40,14 +42,34 @@ func TestPermissions(t *testing.T) {
 		served := rbac.Package{Uses: uses, Kind: p.GroupVersionKind().GroupKind(), Plural: "shops"}
 		for file, namespace := range map[string]string{"everywhere": "", "one namespace": "home"} {
 			var lines []string
-			for _, permission := range rbac.Permissions([]rbac.Package{served}, rbac.Plurals{}, nil, rbac.Options{Namespace: namespace}) {
+			for _, permission := range rbac.Permissions([]rbac.Package{served}, rbac.Plurals{}, nil, rbac.Options{Namespaces: object.OneNamespace(namespace)}) {
 				if !engine[permission] {
 					lines = append(lines, permission.String())
 				}
 			}
 			c.Want(file, strings.Join(lines, "\n"))
 		}
+		if diff := cmp.Diff(both(served, "home", "yard"), permissionsIn(served, "home", "yard")); diff != "" {
+			c.Errorf("an operator of two namespaces has not the permissions of two operators (-want +got):\n%s", diff)
+		}
 	})
+}
+
+// permissionsIn returns the permissions of an operator of some namespaces.
+func permissionsIn(p rbac.Package, namespaces ...string) []string {
+	var out []string
+	for _, one := range rbac.Permissions([]rbac.Package{p}, rbac.Plurals{}, nil, rbac.Options{Namespaces: namespaces, OperatorNamespace: "ops", LeaderElectionID: "lease"}) {
+		out = append(out, one.String())
+	}
+	slices.Sort(out)
+	return out
+}
+
+// both returns the permissions of two operators of one namespace each.
+func both(p rbac.Package, a, b string) []string {
+	out := slices.Concat(permissionsIn(p, a), permissionsIn(p, b))
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func TestAShadowOnlyReads(t *testing.T) {
@@ -58,7 +80,7 @@ func TestAShadowOnlyReads(t *testing.T) {
 		{GroupKind: schema.GroupKind{Kind: "Secret"}},
 	}
 	p := rbac.Package{Uses: vet.Uses{Kinds: kinds, Binds: []vet.Bind{{Role: "admin"}}}, Kind: schema.GroupKind{Group: "example.com", Kind: "Shop"}, Plural: "shops"}
-	o := rbac.Options{Namespace: "home", LeaderElectionID: "lease", InstallsCRDs: true, SecureMetrics: true, ConfigMapNamespace: "ops", ConfigMap: "config"}
+	o := rbac.Options{Namespaces: object.Namespaces{"home"}, LeaderElectionID: "lease", InstallsCRDs: true, SecureMetrics: true, ConfigMapNamespace: "ops", ConfigMap: "config"}
 	operator := rbac.Permissions([]rbac.Package{p}, rbac.Plurals{}, []string{"shops.example.com"}, o)
 	o.Shadow = true
 	var got []string

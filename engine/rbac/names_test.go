@@ -30,19 +30,31 @@ func identities(o rbac.Options) map[string]bool {
 	return out
 }
 
+// many returns so many namespaces.
+func many(n int) []string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf("team-%02d", i))
+	}
+	return out
+}
+
 func TestRolesOfTwoOperatorsNeverHaveTheSameName(t *testing.T) {
 	t.Parallel()
-	account := func(namespace, name, serves string) rbac.Options {
-		return rbac.Options{OperatorNamespace: namespace, ServiceAccount: name, Namespace: serves, LeaderElectionID: "lease"}
+	account := func(namespace, name string, serves ...string) rbac.Options {
+		return rbac.Options{OperatorNamespace: namespace, ServiceAccount: name, Namespaces: serves, LeaderElectionID: "lease"}
 	}
 	for name, tc := range map[string]struct {
 		reason string
 		a, b   rbac.Options
 	}{
 		"OneNamespace":  {"two teams may share a namespace", account("a", "one", "a"), account("a", "two", "a")},
-		"Everywhere":    {"two operators of other packages may serve all namespaces", account("a", "one", ""), account("b", "one", "")},
-		"Dashes":        {"where the namespace ends must be clear", account("a-b", "c", ""), account("a", "b-c", "")},
+		"Everywhere":    {"two operators of other packages may serve all namespaces", account("a", "one"), account("b", "one")},
+		"Dashes":        {"where the namespace ends must be clear", account("a-b", "c"), account("a", "b-c")},
 		"TwoNamespaces": {"one account may serve two namespaces by two processes", account("a", "one", "b"), account("a", "one", "c")},
+		"Overlapping":   {"one account may serve a namespace with one package by a process, and with another one by another", account("a", "one", "b"), account("a", "one", "b", "c")},
+		"Prefix":        {"where a name ends must be clear", account("a", "one", "b", "c"), account("a", "one", "b-c")},
+		"Many":          {"a long list has a short name, and others are not named alike", account("a", "one", many(40)...), account("a", "one", many(41)...)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

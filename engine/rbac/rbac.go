@@ -16,8 +16,8 @@ import (
 
 // Options say what the operator does besides serving its packages, and who it is.
 type Options struct {
-	// Namespace is the one namespace that the operator serves; "" is all.
-	Namespace string
+	// Namespaces are those that the operator serves.
+	Namespaces object.Namespaces
 	// OperatorNamespace is where the operator runs, and has its Lease. ServiceAccount is its name.
 	OperatorNamespace string
 	ServiceAccount    string
@@ -93,11 +93,12 @@ var workloads = []schema.GroupKind{
 // ofShadow returns the permissions to compare the resources of a package.
 func (o Options) ofShadow(p Package, plurals Plurals) permissions {
 	out := permissions{}
-	home := o.home(p)
-	out.allow(Permission{Namespace: home, Group: p.Kind.Group, Resource: p.Plural}, readVerbs...)
-	for _, use := range p.Kinds {
-		for _, namespace := range o.places(use, home) {
-			out.allow(Permission{Namespace: namespace, Group: use.Group, Resource: plurals.of(use.GroupKind)}, readVerbs...)
+	for _, home := range o.homes(p) {
+		out.allow(Permission{Namespace: home, Group: p.Kind.Group, Resource: p.Plural}, readVerbs...)
+		for _, use := range p.Kinds {
+			for _, namespace := range o.places(use, home) {
+				out.allow(Permission{Namespace: namespace, Group: use.Group, Resource: plurals.of(use.GroupKind)}, readVerbs...)
+			}
 		}
 	}
 	return out.minimal()
@@ -110,7 +111,17 @@ func (o Options) ofPackage(p Package, plurals Plurals) permissions {
 		return o.ofShadow(p, plurals)
 	}
 	out := permissions{}
-	home := o.home(p)
+	for _, home := range o.homes(p) {
+		o.allowPackage(out, p, plurals, home)
+	}
+	if p.Account != (object.Account{}) {
+		o.allowResources(out)
+	}
+	return out.minimal()
+}
+
+// allowPackage adds the permissions that a package takes for its resources in a namespace, or in all for "".
+func (o Options) allowPackage(out permissions, p Package, plurals Plurals, home string) {
 	own := Permission{Namespace: home, Group: p.Kind.Group, Resource: p.Plural}
 	out.allow(own, ownVerbs...)
 	own.Resource = p.Plural + "/status"
@@ -127,10 +138,6 @@ func (o Options) ofPackage(p Package, plurals Plurals) permissions {
 	for _, g := range p.Grants {
 		out.allowRules(at(g.Place, home), g.Rules)
 	}
-	if p.Account != (object.Account{}) {
-		o.allowResources(out)
-	}
-	return out.minimal()
 }
 
 // at returns the namespace of a place; "" is all.
@@ -144,12 +151,12 @@ func at(place vet.Place, home string) string {
 	return home
 }
 
-// home is the namespace of the custom resources of a package; "" is all.
-func (o Options) home(p Package) string {
+// homes are the namespaces of the custom resources of a package; "" is all.
+func (o Options) homes(p Package) []string {
 	if p.ClusterScoped {
-		return ""
+		return []string{""}
 	}
-	return o.Namespace
+	return o.Namespaces.Lists()
 }
 
 // A bound is a ClusterRole that the operator is bound to in a namespace; "" is all.
@@ -161,10 +168,14 @@ func (o Options) bounds(p Package) []bound {
 		return nil
 	}
 	var out []bound
-	for _, b := range p.Binds {
-		out = append(out, bound{at(b.Place, o.home(p)), b.Role})
+	for _, home := range o.homes(p) {
+		for _, b := range p.Binds {
+			if one := (bound{at(b.Place, home), b.Role}); !slices.Contains(out, one) {
+				out = append(out, one)
+			}
+		}
 	}
-	return slices.Compact(out)
+	return out
 }
 
 // allowUse adds the permissions that a kind takes at a place.
@@ -186,8 +197,8 @@ func (s permissions) allowUse(use vet.Use, at Permission) {
 	}
 }
 
-// places returns the namespaces in which the operator uses a kind; "" is all of them. An operator of one
-// namespace uses a kind elsewhere only as far as the package reaches.
+// places returns the namespaces in which the operator uses a kind; "" is all of them. An operator of some
+// namespaces uses a kind elsewhere only as far as the package reaches.
 func (o Options) places(use vet.Use, home string) []string {
 	if home == "" || use.Scope == cluster.ClusterScoped || slices.ContainsFunc(use.Elsewhere, vet.IsOpen) {
 		return []string{""}
@@ -251,13 +262,17 @@ func (o Options) ofEngine(crds []string) permissions {
 // allowResources adds the permissions that the engine takes for the resources of any package.
 func (o Options) allowResources(out permissions) {
 	o.allowReads(out)
-	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches/status"}, "patch")
-	out.allow(Permission{Namespace: o.Namespace, Group: "events.k8s.io", Resource: "events"}, "create", "patch")
+	for _, namespace := range o.Namespaces.Lists() {
+		out.allow(Permission{Namespace: namespace, Group: "operetta.dev", Resource: "patches/status"}, "patch")
+		out.allow(Permission{Namespace: namespace, Group: "events.k8s.io", Resource: "events"}, "create", "patch")
+	}
 }
 
 // allowReads adds the permissions that the engine takes to read what it needs besides resources and their objects.
 func (o Options) allowReads(out permissions) {
-	out.allow(Permission{Namespace: o.Namespace, Group: "operetta.dev", Resource: "patches"}, "list", "watch")
+	for _, namespace := range o.Namespaces.Lists() {
+		out.allow(Permission{Namespace: namespace, Group: "operetta.dev", Resource: "patches"}, "list", "watch")
+	}
 	if o.ConfigMap != "" {
 		// A watch of one object asks for list and watch with its name.
 		out.allow(Permission{Namespace: o.ConfigMapNamespace, Resource: "configmaps", Name: o.ConfigMap}, readVerbs...)
@@ -331,13 +346,13 @@ func roleKind(namespace string) string {
 // Labels are the labels of all objects of an installation.
 var Labels = map[string]string{"app.kubernetes.io/name": "operetta"}
 
-// roleName returns the name of a role. It names the service account and the namespace that is served, so
+// roleName returns the name of a role. It names the service account and the namespaces that are served, so
 // that no operator replaces the roles of another one. A colon separates the parts, because the other signs
 // that a name may have can be in any part.
 func (o Options) roleName(of ...string) string {
 	parts := []string{"operetta", o.OperatorNamespace, o.ServiceAccount}
-	if o.Namespace != "" {
-		parts = append(parts, o.Namespace)
+	if !o.Namespaces.All() {
+		parts = append(parts, o.Namespaces.Name())
 	}
 	if o.Shadow {
 		parts = append(parts, "shadow")

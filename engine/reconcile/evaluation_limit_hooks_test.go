@@ -1,6 +1,10 @@
 package reconcile_test
 
-import "testing"
+import (
+	"testing"
+
+	"operetta.dev/test/machine"
+)
 
 // A person who tries in vain to make a resource smaller, and then has it right, must not
 // lose the hook that comes before its deletion.
@@ -27,6 +31,7 @@ func TestAResourceThatWasMendedRunsItsHooksBeforeDeletion(t *testing.T) {
 // evaluated, so its hooks run before deletion, also in a new process.
 func TestAResourceWithTooLargeAnInventoryRunsItsHooksBeforeDeletion(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	b := newBench(t, `
 import "strings"
 limits: objects: 2000

@@ -19,6 +19,7 @@ import (
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/rollout"
+	"operetta.dev/test/machine"
 )
 
 // costly is a package that renders as many objects as the spec, or a ConfigMap, says. It
@@ -61,6 +62,7 @@ func (b *bench) stepsOf(n int, p reconcile.Package) time.Duration {
 
 func TestWhatIsBeyondALimitIsEvaluatedAgainWhenSomethingHasChanged(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	for name, row := range map[string]struct {
 		reason      string
 		change      func(b *bench)
@@ -157,6 +159,7 @@ func TestAnEvaluationThatTakesTooLongIsNotRepeated(t *testing.T) {
 // Who changes a resource all the time has it evaluated a few times, and then now and then.
 func TestAResourceThatIsBeyondALimitInNewWaysIsEvaluatedInPauses(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	b := newBench(t, fanout)
 	p := &costly{Program: b.program}
 	for i := range 600 {
@@ -170,6 +173,7 @@ func TestAResourceThatIsBeyondALimitInNewWaysIsEvaluatedInPauses(t *testing.T) {
 
 func TestAnInputThatIsTooMuchIsReadAgainWhenItChanges(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	b := newBench(t, `
 inputs: it: {apiVersion: "v1", kind: "ConfigMap", name: "settings"}
 components: one: objects: {for k, _ in *inputs.it.object.data | {} {(k): {apiVersion: "v1", kind: "ConfigMap", metadata: name: k}}}
@@ -336,6 +340,7 @@ func (s *small) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) e
 
 func TestAStatusThatIsTooLargeIsNotTriedForEver(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	for name, row := range map[string]struct {
 		takes, text int
 		ready       string

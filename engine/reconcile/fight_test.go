@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/patch"
+	"operetta.dev/test/machine"
 )
 
 // noted is a component that somebody may fight over, and one that waits for it.
@@ -80,6 +81,7 @@ func (b *bench) drop(kind, name string) bool {
 
 func TestWhoeverFightsIsAnsweredInGrowingPauses(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	for name, row := range map[string]struct {
 		body string
 		act  func(b *bench) bool
@@ -151,6 +153,7 @@ components: note: {when: inputs.there.object.data.n == "yes", objects: cm: {apiV
 
 func TestAStatusThatIsWipedAllTheTimeIsWrittenInPauses(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	b := newBench(t, noted)
 	got := b.live(3, func() bool {
 		if b.status()["inventory"] == nil {
@@ -239,6 +242,7 @@ func TestAChangeByAPersonEndsAPauseAtOnce(t *testing.T) {
 
 func TestASpecThatChangesAllTheTimeIsNoExcuse(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	b := newBench(t, noted)
 	size := int64(1)
 	got := b.live(3, func() bool {
@@ -258,6 +262,7 @@ func TestASpecThatChangesAllTheTimeIsNoExcuse(t *testing.T) {
 // TestWhatIsUsualIsNotHeldUp is E4.
 func TestWhatIsUsualIsNotHeldUp(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	b := newBench(t, `
 import "strings"
 

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/program"
+	"operetta.dev/test/machine"
 )
 
 // pinned is a package whose digests rest on a PIN in every way there is: an own Secret, an
@@ -157,6 +158,7 @@ func (b *bench) settle() {
 
 func TestAttackNoDigestTellsWhatASecretHolds(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	b := pinnedBench(t, "4711")
 	if got, why := b.condition("Ready"); got != "True Ready" {
 		t.Fatalf("Ready is %s: %s", got, why)
@@ -204,6 +206,7 @@ func before(t *testing.T, pin string) *bench {
 
 func TestTheAttackFindsThePINOfBeforeThereWereKeys(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	b := before(t, "4711")
 	found := strings.Join(b.guessed("4711"), "\n")
 	for _, text := range []string{"4711 by"} {
@@ -230,6 +233,7 @@ func (b *bench) changes(act func()) []string {
 
 func TestWhatWasWrittenBeforeThereWereKeysIsTakenOver(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	b := before(t, "4711")
 	got := b.changes(b.settle)
 	want := []string{
@@ -257,6 +261,7 @@ func TestWhatWasWrittenBeforeThereWereKeysIsTakenOver(t *testing.T) {
 
 func TestSaltsAreKept(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	salt := func(b *bench) string { return b.find("Secret", "own").GetAnnotations()["operetta.dev/salt"] }
 	mark := func(b *bench, change func(map[string]string)) {
 		u := b.find("Secret", "own")

@@ -13,6 +13,7 @@ import (
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/status"
+	"operetta.dev/test/machine"
 )
 
 // said returns everything that is said of the resource, byte for byte: its status and
@@ -44,6 +45,7 @@ status: {size: cr.spec.size, of: web: *live.web.o.metadata.name | "none"}
 // TestAHundredReconcilesSayTheSameByteForByte is D6.
 func TestAHundredReconcilesSayTheSameByteForByte(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	rows := map[string]struct {
 		body  string
 		begin func(*bench)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"operetta.dev/engine/status"
+	"operetta.dev/test/machine"
 )
 
 const slow = `
@@ -68,6 +69,7 @@ func TestANewGenerationStartsANewClock(t *testing.T) {
 
 func TestTheTimeOfAComponentIsThatOfWhatItWaitsForNow(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	const gated = `
 components: gate: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "gate"}
 components: gate: verify: open: live.gate.o.data.open == "yes"

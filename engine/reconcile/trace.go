@@ -8,9 +8,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// AnnotationTraceParent names the trace of whoever has applied a resource, in the format of W3C Trace Context. The trace of
+// annotationTraceParent names the trace of whoever has applied a resource, in the format of W3C Trace Context. The trace of
 // each rollout links to it.
-const AnnotationTraceParent = "traceparent"
+const annotationTraceParent = "traceparent"
 
 // startTrace begins the trace of a rollout, if there is a tracer, and adds its identifier to the log.
 func (s *state) startTrace(ctx context.Context) (context.Context, trace.Span) {
@@ -23,7 +23,7 @@ func (s *state) startTrace(ctx context.Context) (context.Context, trace.Span) {
 		attribute.String("k8s.resource.name", s.owner.Name),
 		attribute.Int64("k8s.resource.generation", s.cr.GetGeneration()),
 	)}
-	if from := parentOf(s.cr.GetAnnotations()[AnnotationTraceParent]); from.IsValid() {
+	if from := parentOf(s.cr.GetAnnotations()[annotationTraceParent]); from.IsValid() {
 		options = append(options, trace.WithLinks(trace.Link{SpanContext: from}))
 	}
 	ctx, span := s.Tracer.Start(ctx, "rollout", options...)

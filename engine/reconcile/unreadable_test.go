@@ -10,6 +10,7 @@ import (
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
+	"operetta.dev/test/machine"
 )
 
 // edit changes the status of the resource as a person does.
@@ -52,6 +53,7 @@ func hookOf(name, digest, state string) []any {
 
 func TestAStatusThatCannotBeReadStopsEverythingAndIsKept(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	for name, row := range nonsense {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

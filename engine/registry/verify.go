@@ -18,6 +18,8 @@ import (
 const (
 	// maxSignatures is how many signatures of an artifact are looked at: whoever may push to a repository can put more there.
 	maxSignatures = 50
+	// maxReferrers is how many entries of the list of what refers to an artifact are looked at. Most of them are no signatures, and cost no request.
+	maxReferrers = 10_000
 	// maxSignature bounds each of them, in bytes.
 	maxSignature = 256 << 10
 )
@@ -198,7 +200,7 @@ func (v *verification) byTag(ctx context.Context) error {
 
 // byReferrers looks at the bundles that refer to the artifact.
 func (v *verification) byReferrers(ctx context.Context) error {
-	looked := 0 // also at what is no signature
+	listed, fetched := 0, 0
 	for desc, err := range v.from.Referrers(ctx, v.repository, ociregistry.Digest(v.artifact.Digest), "") {
 		if isAbsent(err) || isUnsupported(err) {
 			return nil
@@ -206,12 +208,13 @@ func (v *verification) byReferrers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if looked++; v.done() || looked > maxSignatures {
+		if listed++; v.done() || listed > maxReferrers || fetched >= maxSignatures {
 			return nil
 		}
 		if desc.ArtifactType != "" && !strings.HasPrefix(desc.ArtifactType, signature.BundleType) {
 			continue
 		}
+		fetched++ // it may be no signature all the same: the list need not say what it is
 		if err := v.referrer(ctx, desc); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"crypto/rsa"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -74,6 +75,12 @@ func TestOnlyWhatOneOfTheKeysHasSignedIsFetched(t *testing.T) {
 		}, 0, ""},
 		"TagOfSomethingElse": {"the tag of signatures has none, and a bundle is right", func(s signing) {
 			s.SignTag(s.t, libRepository, s.digest)
+			s.Refer(s.t, libRepository, s.digest, s.key.Bundle(s.t, registrytest.SignPredicate, s.digest))
+		}, 0, ""},
+		"AmongMuchElse": {"scanners may put there what they like, and as much of it", func(s signing) {
+			for i := range 400 {
+				s.ReferAs(s.t, libRepository, s.digest, "application/spdx+json", fmt.Appendf(nil, `{"report": %d}`, i))
+			}
 			s.Refer(s.t, libRepository, s.digest, s.key.Bundle(s.t, registrytest.SignPredicate, s.digest))
 		}, 0, ""},
 		"WithTag": {"the signature names the tag that was signed", func(s signing) {

@@ -13,6 +13,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
+	"operetta.dev/test/machine"
 )
 
 // fanout renders as many objects as the size says, with names that are so long.
@@ -25,6 +26,7 @@ components: one: objects: {for i, _ in strings.Split(strings.Repeat("x", cr.spec
 
 func TestAnInventoryThatTheStatusHasNoRoomForIsJudgedBeforeAnythingIsWritten(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	w := newWorld(t, fanout)
 	w.spec["size"] = int64(3)
 	w.mustRun()
@@ -49,6 +51,7 @@ func TestAnInventoryThatTheStatusHasNoRoomForIsJudgedBeforeAnythingIsWritten(t *
 
 func TestAPreviewSaysThatTheStatusHasNoRoom(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	w := newWorld(t, fanout)
 	w.spec["size"] = int64(1900)
 	e := &rollout.Engine{Package: w.program, Cluster: w.cluster, Reach: w.program.Reach()}

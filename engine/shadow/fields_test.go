@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// object returns the object that a text in YAML is.
-func object(t *testing.T, text string) *unstructured.Unstructured {
+// objectOf returns the object that a text in YAML is.
+func objectOf(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
@@ -30,7 +30,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 // written returns an object as another operator has written it.
 func written(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
-	u := object(t, text)
+	u := objectOf(t, text)
 	m := memory.New()
 	m.Serve(u.GroupVersionKind().GroupKind(), "Namespaced")
 	out, err := m.Put("other", u)
@@ -102,7 +102,7 @@ func TestOnlyWhatIsRenderedIsCompared(t *testing.T) {
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, more, err := differences(&diff.Mask{}, written(t, row.live), object(t, row.wanted))
+			got, more, err := differences(&diff.Mask{}, written(t, row.live), objectOf(t, row.wanted))
 			if err != nil || more != 0 {
 				t.Fatalf("%d more, %v", more, err)
 			}
@@ -123,7 +123,7 @@ func TestAFieldNamesAllItsManagers(t *testing.T) {
 	more := fields[0].DeepCopy()
 	more.Manager, more.Subresource = "kube-controller-manager", "scale"
 	live.SetManagedFields(append(fields, *more))
-	got, _, err := differences(&diff.Mask{}, live, object(t, of("Deployment", "spec: {replicas: 3}")))
+	got, _, err := differences(&diff.Mask{}, live, objectOf(t, of("Deployment", "spec: {replicas: 3}")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestAFieldNamesAllItsManagers(t *testing.T) {
 
 func TestAMillionFieldsAreCountedAndAHundredListed(t *testing.T) {
 	t.Parallel()
-	live, wanted := object(t, of("ConfigMap", "data: {}")), object(t, of("ConfigMap", "data: {}"))
+	live, wanted := objectOf(t, of("ConfigMap", "data: {}")), objectOf(t, of("ConfigMap", "data: {}"))
 	data := map[string]any{}
 	for i := range 5000 {
 		data[fmt.Sprintf("k%d", i)] = "v"

@@ -44,6 +44,9 @@ func (p *plane) fleet(size int, more map[string]any) []*unstructured.Unstructure
 	return out
 }
 
+// pass moves the clock of the test.
+func (p *plane) pass(d time.Duration) { time.Sleep(d) }
+
 // settled waits until nothing is to be compared any more.
 func (p *plane) settled() {
 	p.t.Helper()

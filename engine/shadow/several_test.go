@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/plan"
@@ -188,7 +187,7 @@ func TestAnOverlayIsPartOfWhatIsWanted(t *testing.T) {
 		}
 		config.SetLabels(map[string]string{"team": "a"})
 		p.put(config)
-		time.Sleep(settle)
+		p.pass(settle)
 		p.settled()
 		if got := p.printed.last["a"]; got.State != Same {
 			t.Errorf("with its label it is %v", got)

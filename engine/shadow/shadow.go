@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/plan"
 )
 
@@ -36,8 +37,8 @@ type Options struct {
 	// Metadata follows the metadata of objects.
 	Metadata metadata.Interface
 	Mapper   meta.RESTMapper
-	// Namespace is the only one whose resources are compared; "" is all.
-	Namespace string
+	// Namespaces are those whose resources are compared.
+	Namespaces object.Namespaces
 	// ConfigMap names the operator's configuration; its zero value is none.
 	ConfigMap types.NamespacedName
 	// Concurrency is how many resources are compared at once; 0 is one.
@@ -73,7 +74,7 @@ type Shadow struct {
 	// ready is closed once everything has been listed for the first time.
 	ready  chan struct{}
 	done   func()
-	follow func(place)
+	follow func(plan.Version)
 	// print makes one call to the printer at a time.
 	print sync.Mutex
 }
@@ -96,7 +97,7 @@ func New(o Options) *Shadow {
 		served: map[schema.GroupKind]plan.Version{}, outdated: map[schema.GroupKind]bool{}, found: map[cluster.Ref]*verdict{}, scanned: -1,
 		noted: map[place]string{}, scans: make(chan struct{}, 1), ready: make(chan struct{}),
 	}
-	s.tracker = &tracker{client: o.Metadata, mapper: o.Mapper, index: s.index, namespace: o.Namespace, concerns: s.enqueue, note: s.noteUnseen, watches: map[place]watchState{}}
+	s.tracker = &tracker{client: o.Metadata, mapper: o.Mapper, index: s.index, namespaces: o.Namespaces, concerns: s.enqueue, note: s.noteUnseen, watches: map[place]watchState{}}
 	return s
 }
 
@@ -110,7 +111,7 @@ func (s *Shadow) Serve(v plan.Version) {
 	follow := s.follow
 	s.mu.Unlock()
 	if follow != nil {
-		follow(s.home(v))
+		follow(v)
 	}
 	s.enqueue(s.index.of(kind.GroupKind()))
 }
@@ -136,12 +137,16 @@ func (s *Shadow) Withdraw(kind schema.GroupKind) {
 	}
 }
 
-// home is where the resources of a package are.
-func (s *Shadow) home(v plan.Version) place {
+// homes are where the resources of a package are.
+func (s *Shadow) homes(v plan.Version) []place {
 	if v.Program.Meta().ClusterScoped {
-		return place{kind: v.Program.GroupVersionKind()}
+		return []place{{kind: v.Program.GroupVersionKind()}}
 	}
-	return place{v.Program.GroupVersionKind(), s.Namespace}
+	var out []place
+	for _, namespace := range s.Namespaces.Lists() {
+		out = append(out, place{v.Program.GroupVersionKind(), namespace})
+	}
+	return out
 }
 
 // Run follows the resources until the context ends, or, with UntilSame, all are the same. It returns the last
@@ -150,11 +155,15 @@ func (s *Shadow) Run(ctx context.Context) Summary {
 	ctx, s.done = context.WithCancel(ctx)
 	defer s.done()
 	s.mu.Lock()
-	s.follow = func(at place) { s.tracker.follow(ctx, at) }
-	homes := slices.Collect(maps.Values(s.served))
+	s.follow = func(v plan.Version) {
+		for _, at := range s.homes(v) {
+			s.tracker.follow(ctx, at)
+		}
+	}
+	served := slices.Collect(maps.Values(s.served))
 	s.mu.Unlock()
-	for _, v := range homes {
-		s.follow(s.home(v))
+	for _, v := range served {
+		s.follow(v)
 	}
 	var workers sync.WaitGroup
 	workers.Go(func() { s.scanAll(ctx) })

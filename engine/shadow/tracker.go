@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 	"k8s.io/klog/v2"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/rbac"
 )
 
@@ -35,8 +36,8 @@ type tracker struct {
 	client metadata.Interface
 	mapper meta.RESTMapper
 	index  *index
-	// namespace is the only one of resources; "" is all.
-	namespace string
+	// namespaces are those of resources.
+	namespaces object.Namespaces
 	// concerns is told which resources are to be compared again.
 	concerns func([]cluster.Ref)
 	// note is told what is not seen, and why; "" for a place that is seen again.
@@ -58,7 +59,7 @@ const (
 
 // at returns where objects of a kind are watched.
 func (t *tracker) at(kind schema.GroupVersionKind, namespace string) place {
-	if t.namespace == "" {
+	if t.namespaces.All() {
 		namespace = ""
 	}
 	return place{kind, namespace}
@@ -265,26 +266,41 @@ var unowned = []schema.GroupKind{{Kind: "Event"}, {Group: "events.k8s.io", Kind:
 // of them may not be listed.
 func (t *tracker) scan(ctx context.Context, kinds []schema.GroupVersionKind) (notAllowed []string, err error) {
 	for _, kind := range kinds {
-		at := place{kind, t.namespace}
-		if mapping, err := t.mapper.RESTMapping(kind.GroupKind(), kind.Version); err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot {
-			at.namespace = ""
-		}
-		if slices.Contains(unowned, kind.GroupKind()) || t.state(at) == synced {
-			continue
-		}
-		err := t.list(ctx, at)
-		switch {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case apierrors.IsForbidden(err):
-			notAllowed = append(notAllowed, t.pluralOf(kind))
-		case cluster.IsKindNotServed(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
-		case err != nil:
-			return nil, fmt.Errorf("listing %s: %w", kind.Kind, err)
+		for _, at := range t.placesOf(kind) {
+			err := t.list(ctx, at)
+			switch {
+			case ctx.Err() != nil:
+				return nil, ctx.Err()
+			case apierrors.IsForbidden(err) && len(t.namespaces) > 1:
+				notAllowed = append(notAllowed, t.pluralOf(kind)+" in namespace "+at.namespace)
+			case apierrors.IsForbidden(err):
+				notAllowed = append(notAllowed, t.pluralOf(kind))
+			case cluster.IsKindNotServed(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
+			case err != nil:
+				return nil, fmt.Errorf("listing %s: %w", kind.Kind, err)
+			}
 		}
 	}
 	slices.SortFunc(notAllowed, strings.Compare)
 	return notAllowed, nil
+}
+
+// placesOf returns where objects of a kind have to be looked for because nobody watches them.
+func (t *tracker) placesOf(kind schema.GroupVersionKind) []place {
+	if slices.Contains(unowned, kind.GroupKind()) {
+		return nil
+	}
+	in := t.namespaces.Lists()
+	if mapping, err := t.mapper.RESTMapping(kind.GroupKind(), kind.Version); err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		in = []string{""}
+	}
+	var out []place
+	for _, namespace := range in {
+		if at := (place{kind, namespace}); t.state(at) != synced {
+			out = append(out, at)
+		}
+	}
+	return out
 }
 
 // pluralOf returns the plural name of a kind, with its group.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,7 +84,7 @@ func (s *Shadow) one(ctx context.Context, ref cluster.Ref) {
 		s.drop(ref)
 		return
 	}
-	from := plan.NewLive(s.Cluster, "")
+	from := plan.NewLive(s.Cluster, nil)
 	where := ref
 	where.Version = version.Program.GroupVersionKind().Version
 	cr, err := from.Get(ctx, where)
@@ -213,7 +214,7 @@ func (s *Shadow) seesAll() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, v := range s.served {
-		if s.tracker.state(s.home(v)) != synced {
+		if slices.ContainsFunc(s.homes(v), func(home place) bool { return s.tracker.state(home) != synced }) {
 			return false
 		}
 	}

@@ -105,6 +105,7 @@ var hostile = map[string]struct {
 
 func TestHostileFolderIsAnErrorThatNamesTheFile(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	for name, c := range hostile {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -114,7 +115,7 @@ func TestHostileFolderIsAnErrorThatNamesTheFile(t *testing.T) {
 				write("cue.mod/module.cue", "module: \"a.b/c\"\nlanguage: version: \"v0.17.0\"\n")(t, dir)
 			}
 			done := make(chan error, 1)
-			go func() { _, err := source.Folder(filepath.Join(dir, "shop")); done <- err }()
+			go func() { _, err := source.Loader{}.Folder(filepath.Join(dir, "shop")); done <- err }()
 			select {
 			case err := <-done:
 				if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -145,8 +146,9 @@ func TestSearchForPackagesSurvivesDeepFiles(t *testing.T) {
 
 func TestDeepModuleIsAnError(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	dir := onDisk(t, oneFile+"-- cue.mod/module.cue --\n"+strings.Repeat("a:", 8_000)+"1\n")
-	if _, err := source.Folder(filepath.Join(dir, "shop")); err == nil {
+	if _, err := (source.Loader{}).Folder(filepath.Join(dir, "shop")); err == nil {
 		t.Error("that is no module")
 	}
 }
@@ -172,7 +174,7 @@ func TestReplacedFileDoesNotHang(t *testing.T) {
 	}()
 	for time.Now().Before(stop) {
 		done := make(chan struct{})
-		go func() { _, _ = source.Folder(filepath.Join(dir, "shop")); close(done) }()
+		go func() { _, _ = source.Loader{}.Folder(filepath.Join(dir, "shop")); close(done) }()
 		select {
 		case <-done:
 		case <-time.After(machine.Patience):
@@ -191,7 +193,7 @@ func TestUnreadableFileIsAnError(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, "shop/x.cue"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := source.Folder(filepath.Join(dir, "shop")); !errors.Is(err, os.ErrPermission) {
+	if _, err := (source.Loader{}).Folder(filepath.Join(dir, "shop")); !errors.Is(err, os.ErrPermission) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -211,7 +213,7 @@ func TestReaderSeesEveryChange(t *testing.T) {
 		}
 	}
 	settle()
-	r := source.NewReader(filepath.Join(dir, "shop"))
+	r := source.Loader{}.NewReader(filepath.Join(dir, "shop"))
 	read := func() *source.Snapshot {
 		t.Helper()
 		s, err := r.Read()
@@ -253,7 +255,7 @@ func TestReaderSeesThatAnErrorIsOver(t *testing.T) {
 	t.Parallel()
 	dir := onDisk(t, oneFile)
 	pipe("shop/y.cue")(t, dir)
-	r := source.NewReader(filepath.Join(dir, "shop"))
+	r := source.Loader{}.NewReader(filepath.Join(dir, "shop"))
 	if _, err := r.Read(); err == nil {
 		t.Fatal("a pipe was read")
 	}
@@ -267,7 +269,7 @@ func TestReaderSeesThatAnErrorIsOver(t *testing.T) {
 
 func TestSnapshotThatIsSentIsTheSame(t *testing.T) {
 	t.Parallel()
-	s, err := source.Folder(filepath.Join(onDisk(t, keptModule), "cue/shop"))
+	s, err := source.Loader{}.Folder(filepath.Join(onDisk(t, keptModule), "cue/shop"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +339,7 @@ func FuzzFiles(f *testing.F) {
 		if err := os.CopyFS(dir, files); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := source.Folder(filepath.Join(dir, "x")); err != nil {
+		if _, err := (source.Loader{}).Folder(filepath.Join(dir, "x")); err != nil {
 			t.Errorf("it is another one on disk: %v", err)
 		}
 		_, _ = source.Expand([]string{dir + "/..."})

@@ -11,6 +11,6 @@
 // evaluate at run time.
 //
 //	dirs, err := source.Expand([]string{"./cue/..."})
-//	snapshot, err := source.Folder(dirs[0])
+//	snapshot, err := source.Loader{}.Folder(dirs[0])
 //	err = source.Watch(ctx, poll)
 package source

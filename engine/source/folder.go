@@ -8,16 +8,6 @@ import (
 	"strings"
 )
 
-// Folder returns a snapshot of the package in a folder on disk. It errors when the folder
-// cannot be read or holds no CUE files, and with a LimitError when a file is not a regular one
-// or the files exceed a limit. It does not check that the files form a valid package; package
-// program does. It follows links that stay within the folder of the module.
-func Folder(dir string) (*Snapshot, error) { return Loader{}.Folder(dir) }
-
-// FolderWithTests returns a snapshot of the package in a folder on disk together with its tests, the files whose
-// names end in _test.cue. It errors like Folder.
-func FolderWithTests(dir string) (*Snapshot, error) { return Loader{}.FolderWithTests(dir) }
-
 // New returns a snapshot of the package in the folder dir of a module's file system. display
 // returns the name under which messages show a file; nil leaves names as they are. It errors
 // like Folder.
@@ -55,6 +45,17 @@ func displayPrefix(root string) string {
 		return ""
 	}
 	return filepath.ToSlash(rel)
+}
+
+// DisplayPrefix returns the prefix with which messages show the names of files: the path from the working directory
+// to the module.
+func (s *Snapshot) DisplayPrefix() string { return s.prefix }
+
+// WithDisplayPrefix returns the same version of the package, whose messages show the names of files with another prefix.
+func (s *Snapshot) WithDisplayPrefix(prefix string) *Snapshot {
+	out := *s
+	out.setDisplayPrefix(prefix)
+	return &out
 }
 
 // setDisplayPrefix sets the prefix with which messages show the files of a snapshot.

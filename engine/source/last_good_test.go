@@ -41,7 +41,7 @@ func keep(t *testing.T, archive, dir string) (k *source.LastGood, folder, file s
 		t.Fatal(err)
 	}
 	folder = filepath.Join(onDisk(t, archive), dir)
-	s, err := source.Folder(folder)
+	s, err := source.Loader{}.Folder(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestVersionThatWasKeptIsTheSameOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k, folder, _ := keep(t, c.archive, c.dir)
-			want, err := source.Folder(folder)
+			want, err := source.Loader{}.Folder(folder)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +75,7 @@ func TestVersionThatWasKeptIsTheSameOne(t *testing.T) {
 			}
 			type facts struct{ Name, Dir, Language, Digest, Shown string }
 			of := func(s *source.Snapshot) facts {
-				return facts{s.Name(), s.Dir(), s.Language(), s.Digest(), s.Display(s.Files(s.Dir())[0])}
+				return facts{s.Name(), s.Dir(), s.LanguageOf("."), s.Digest(), s.Display(s.Files(s.Dir())[0])}
 			}
 			if diff := cmp.Diff(of(want), of(got)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
@@ -119,7 +119,7 @@ func TestLastVersionIsKept(t *testing.T) {
 	t.Parallel()
 	k, folder, file := keep(t, "-- x.cue --\npackage x\n", ".")
 	writeFile(t, filepath.Join(folder, "x.cue"), "package x\n\ny: 1\n")
-	second, err := source.Folder(folder)
+	second, err := source.Loader{}.Folder(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestVersionThatIsNotAsItWasKeptIsNotRead(t *testing.T) {
 			if name == "a folder" {
 				return
 			}
-			good, err := source.Folder(folder)
+			good, err := source.Loader{}.Folder(folder)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -107,7 +107,7 @@ func TestWatch(t *testing.T) {
 func TestWatchSeesAnEditOnDisk(t *testing.T) {
 	t.Parallel()
 	dir := onDisk(t, "-- x.cue --\npackage x\n")
-	read := func() (*source.Snapshot, error) { return source.Folder(dir) }
+	read := func() (*source.Snapshot, error) { return source.Loader{}.Folder(dir) }
 	first, err := read()
 	if err != nil {
 		t.Fatal(err)

@@ -37,9 +37,6 @@ type reading struct {
 // beginReading returns a reading of a folder that begins now.
 func beginReading(root string) reading { return reading{root: root, at: time.Now()} }
 
-// NewReader returns a Reader of a folder.
-func NewReader(dir string) *Reader { return Loader{}.NewReader(dir) }
-
 // Read returns and errors like Folder.
 func (r *Reader) Read() (*Snapshot, error) {
 	if r.unchanged() {

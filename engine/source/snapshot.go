@@ -44,9 +44,6 @@ func (s *Snapshot) Name() string { return s.name }
 // Dir returns the package's folder, slash-separated and relative to the root of FS.
 func (s *Snapshot) Dir() string { return s.dir }
 
-// Language returns the version of CUE that the package's module is written in.
-func (s *Snapshot) Language() string { return s.language }
-
 // LanguageOf returns the version of CUE that a file of FS is written in: that of its module.
 func (s *Snapshot) LanguageOf(name string) string {
 	for at := path.Dir(name); at != "."; at = path.Dir(at) {

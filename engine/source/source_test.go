@@ -136,8 +136,8 @@ func TestASnapshotHasWhatThePackageNeeds(t *testing.T) {
 	if err != nil || !strings.Contains(string(contract), "#Controller") {
 		t.Errorf("the contract is not the engine's: %v\n%s", err, contract)
 	}
-	if s.Name() != "shop" || s.Dir() != "cue/shop" || s.Language() != "v0.16.0" {
-		t.Errorf("name %s, dir %s, language %s", s.Name(), s.Dir(), s.Language())
+	if s.Name() != "shop" || s.Dir() != "cue/shop" || s.LanguageOf(".") != "v0.16.0" {
+		t.Errorf("name %s, dir %s, language %s", s.Name(), s.Dir(), s.LanguageOf("."))
 	}
 }
 
@@ -250,7 +250,7 @@ func TestAPackageLoadsFromAnywhere(t *testing.T) {
 		}, "shop"},
 		"a folder outside any module": {"a mounted ConfigMap", func() (*source.Snapshot, error) {
 			dir := filepath.Join(onDisk(t, "-- corner/shop.cue --\n"+alone), "corner")
-			return source.Folder(dir)
+			return source.Loader{}.Folder(dir)
 		}, "corner"},
 		"links to files, as a ConfigMap is mounted": {"the files are links into a hidden folder", func() (*source.Snapshot, error) {
 			dir := onDisk(t, "-- ..2026/shop.cue --\n"+alone)
@@ -259,11 +259,11 @@ func TestAPackageLoadsFromAnywhere(t *testing.T) {
 					return nil, err
 				}
 			}
-			return source.Folder(dir)
+			return source.Loader{}.Folder(dir)
 		}, ""},
 		"the root of a module": {"a repository with one operator", func() (*source.Snapshot, error) {
 			dir := onDisk(t, "-- shops/cue.mod/module.cue --\nmodule: \"example.com/shops@v0\"\nlanguage: version: \"v0.17.0\"\n-- shops/shop.cue --\n"+alone)
-			return source.Folder(filepath.Join(dir, "shops"))
+			return source.Loader{}.Folder(filepath.Join(dir, "shops"))
 		}, "shops"},
 	}
 	for name, c := range cases {
@@ -293,7 +293,7 @@ func TestFilesAreShownAsTheyAreNamed(t *testing.T) {
 	if got := s.Display("cue/shop/shop.cue"); got != "shown/cue/shop/shop.cue" {
 		t.Errorf("got %s", got)
 	}
-	plain, err := source.Folder("testdata/embedded/shop")
+	plain, err := source.Loader{}.Folder("testdata/embedded/shop")
 	if err != nil {
 		t.Fatal(err)
 	}

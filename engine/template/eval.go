@@ -9,9 +9,6 @@ import (
 // Eval returns what a node is over some data. It errors with ErrFallback, and nothing else.
 func (n *Node) Eval(data any) (any, error) { return NewEvaluation(data, 0).Eval(n) }
 
-// True reports whether all nodes are true over some data. A node without an answer is not.
-func True(nodes []*Node, data any) bool { return NewEvaluation(data, 0).True(nodes) }
-
 // An Evaluation evaluates nodes over some data. What several of them share it evaluates once.
 type Evaluation struct {
 	data any

@@ -108,9 +108,6 @@ func Shape(data any, pins Pins, literals Literals) Key {
 	})
 }
 
-// Whole returns the shape of some data of which every value counts: equal data have it.
-func Whole(data any) Key { return Shape(data, Everything, nil) }
-
 // Everything are the pins of everything.
 var Everything = Pins{all: true}
 

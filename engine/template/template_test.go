@@ -84,7 +84,7 @@ func TestANodeWithoutAnAnswerSaysSo(t *testing.T) {
 		if got, err := row.node.Eval(data); !errors.Is(err, ErrFallback) {
 			t.Errorf("%s: it is %v, %v", row.reason, got, err)
 		}
-		if True([]*Node{row.node}, data) {
+		if NewEvaluation(data, 0).True([]*Node{row.node}) {
 			t.Errorf("%s: it counts as true", row.reason)
 		}
 	}
@@ -227,11 +227,11 @@ func TestOtherDataHasAnotherKeyForEachValue(t *testing.T) {
 		map[string][]any{"a": {int64(5)}}, map[string][]any{"a": {int32(5)}}, map[string][]any{"a": {5.5}}, map[string][]any{"a": {"5"}}, map[string][]any{"a": {nil}},
 		int32(5), int64(5), uint(5), []byte("a"), "a",
 	} {
-		key := Whole(v)
+		key := Shape(v, Everything, nil)
 		if other, known := keys[key]; known {
 			t.Errorf("%#v and %#v have one key", v, other)
 		}
-		if key != Whole(v) {
+		if key != Shape(v, Everything, nil) {
 			t.Errorf("%#v has two keys", v)
 		}
 		keys[key] = v

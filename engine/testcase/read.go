@@ -38,7 +38,7 @@ func Load(withTests *source.Snapshot) (*program.Program, []Test, error) {
 
 // Read returns the tests of a package that was loaded with them, in the order in which they are written.
 func Read(p *program.Program) []Test {
-	tests := p.Static("tests")
+	tests := p.Static().Lookup("tests")
 	if !tests.Exists() {
 		return nil
 	}

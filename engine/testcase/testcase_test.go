@@ -172,7 +172,7 @@ func loadTests(t *testing.T, text, tests string) (*program.Program, []testcase.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	snapshot, err := source.FolderWithTests(dir)
+	snapshot, err := source.Loader{}.FolderWithTests(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

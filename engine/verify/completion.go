@@ -1,15 +1,24 @@
 package verify
 
-import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The kinds of which objects may run to their end.
+const (
+	jobKind = "Job.batch"
+	podKind = "Pod"
+)
 
 // Completion returns how an object that runs to completion has ended, a Job or a Pod that is
 // not restarted: Ready if it has succeeded, or Failed. It returns Progressing for an object
 // that still runs, and for kinds that do not run to completion.
 func Completion(live *unstructured.Unstructured) Health {
 	switch kind := live.GroupVersionKind().GroupKind().String(); {
-	case kind == "Job.batch":
+	case kind == jobKind:
 		return completion(conditionIsTrue(live, "Complete"), conditionIsTrue(live, "Failed"))
-	case kind == "Pod" && stringAt(live, "spec", "restartPolicy") != "Always":
+	case kind == podKind && stringAt(live, "spec", "restartPolicy") != "Always":
 		phase := stringAt(live, "status", "phase")
 		return completion(phase == "Succeeded", phase == "Failed")
 	}
@@ -24,6 +33,11 @@ func completion(well, badly bool) Health {
 		return Failed
 	}
 	return Progressing
+}
+
+// MayComplete reports whether objects of a kind may run to their end.
+func MayComplete(kind schema.GroupKind) bool {
+	return kind.String() == jobKind || kind.String() == podKind
 }
 
 // HasTTL reports whether an object is deleted automatically some time after it has ended.

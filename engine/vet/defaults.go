@@ -20,7 +20,7 @@ import (
 func defaults(v *view) fault.Faults {
 	d := &defaultRule{seen: map[string]bool{}}
 	d.walk(fieldOf(v.CRSchema(), "spec"), 0)
-	d.walk(v.ConfigSchema(), 0)
+	d.walk(v.Config().Schema(), 0)
 	return d.out
 }
 

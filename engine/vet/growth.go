@@ -21,7 +21,7 @@ func growth(v *view) fault.Faults { return Growths(v.Program) }
 // resource could take time and memory from all others. It does not know the content of live objects
 // and inputs.
 func Growths(p *program.Program) fault.Faults {
-	given := map[string]syntax.Given{"cr": {Schema: p.CRSchema(), Limits: limitsOfSpec}, "config": {Schema: p.ConfigSchema(), Limits: limitsOfConfig}}
+	given := map[string]syntax.Given{"cr": {Schema: p.Static().CRSchema(), Limits: limitsOfSpec}, "config": {Schema: p.Config().Schema(), Limits: limitsOfConfig}}
 	var out fault.Faults
 	for _, g := range p.Syntax().Growths(given) {
 		message, warned := judge(g)

@@ -44,7 +44,7 @@ func (v *view) kindsOf(w syntax.SourceObject) (kinds []string, freely bool) {
 		}
 		switch path := slices.Concat(o.Path, o.Below); {
 		case path[0] == "config":
-			kinds = append(kinds, textsAt(v.ConfigSchema(), path[1:], 0)...)
+			kinds = append(kinds, textsAt(v.Config().Schema(), path[1:], 0)...)
 		case len(path) > 1 && path[1] == "spec":
 			kinds = append(kinds, textsAt(v.CRSchema(), path[1:], 0)...)
 		}

@@ -38,7 +38,7 @@ func missingStars(v *view) fault.Faults {
 		}
 	}
 	walk(fieldOf(v.CRSchema(), "spec"), 0)
-	walk(v.ConfigSchema(), 0)
+	walk(v.Config().Schema(), 0)
 	return out
 }
 

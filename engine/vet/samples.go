@@ -36,7 +36,7 @@ const sampleNamespace = "sample-namespace"
 // many as can be made up, and one that also has an element in each list. An evaluation is left out
 // if the schema requires a value that cannot be made up, or if it would equal another one.
 func samples(p *program.Program) []sample {
-	spec := fieldOf(p.CRSchema(), "spec")
+	spec := fieldOf(p.Static().CRSchema(), "spec")
 	var out []sample
 	var before []any
 	for _, m := range []*maker{{}, {full: true}, {full: true, lists: true}} {

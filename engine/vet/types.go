@@ -27,7 +27,7 @@ func Types(s *source.Snapshot, known fault.Faults) fault.Faults {
 		return nil //nolint:nilerr // Package has reported it
 	}
 	kinds := program.NewKinds(complete)
-	found := append(p.LiveFaults(kinds), p.TypeFaults(kinds, nil)...)
+	found := append(p.Static().LiveFaults(kinds), p.TypeFaults(kinds, nil)...)
 	for _, s := range samples(p) {
 		found = append(found, beside(p.TypeFaults(kinds, &s.session), found)...)
 	}
@@ -49,7 +49,7 @@ func compiled(complete *source.Snapshot) fault.Faults {
 	}
 	found = p.Shown(found...)
 	for i, f := range found {
-		if near, ok := p.Similar(f); ok {
+		if near, ok := p.Static().Similar(f); ok {
 			found[i].Hint = near
 		}
 	}

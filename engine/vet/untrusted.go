@@ -204,10 +204,10 @@ func (v *view) whoWrites(o syntax.ExternalSource, booleans bool) (what string, o
 	case o.Cut:
 		return "", true
 	case path[0] == "config":
-		if v.Locked(path[1:]) {
+		if v.Config().Locked(path[1:]) {
 			return "", false
 		}
-		return "the annotation operetta.dev/config", o.Key || isOpen(v.ConfigSchema(), path[1:], booleans, 0)
+		return "the annotation operetta.dev/config", o.Key || isOpen(v.Config().Schema(), path[1:], booleans, 0)
 	case path[0] == "live":
 		return o.Reference.String(), len(path) > 3 && !slices.Contains(identifying, strings.Join(path[3:], "."))
 	case path[0] == "inputs":
@@ -228,7 +228,7 @@ var identifying = []string{"apiVersion", "kind", "metadata.name", "metadata.name
 // trusted reports whether an input is in a namespace that the package names, where a tenant cannot
 // write.
 func (v *view) trusted(input string) bool {
-	at := v.Static("inputs", input, "namespace")
+	at := v.Lookup("inputs", input, "namespace")
 	namespace, err := at.String()
 	return err == nil && namespace != ""
 }

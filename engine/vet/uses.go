@@ -305,7 +305,7 @@ func (f *usesFinder) listed(from syntax.ExternalSource, field string) ([]string,
 	case from.Cut, from.Key, len(path) < 2:
 		return nil, false
 	case path[0] == "config":
-		return textsAt(f.ConfigSchema(), path[1:], 0), !isOpen(f.ConfigSchema(), path[1:], false, 0)
+		return textsAt(f.Config().Schema(), path[1:], 0), !isOpen(f.Config().Schema(), path[1:], false, 0)
 	case path[0] == "live":
 		// It is the kind of an object of the package itself, which is noted where it is rendered.
 		return nil, len(path) == 4 && path[3] == field

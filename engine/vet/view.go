@@ -11,6 +11,7 @@ import (
 // A view is a package, with what several rules need of it.
 type view struct {
 	*program.Program
+	*program.Static
 	// template is the package, evaluated without a custom resource.
 	template []program.Component
 	// samples are evaluations with custom resources that are made up from the schema.
@@ -21,7 +22,7 @@ type view struct {
 
 func newView(p *program.Program, given Scopes) *view {
 	made := samples(p)
-	return &view{Program: p, template: p.Template(), samples: made, scopes: given.withOwn(p, made)}
+	return &view{Program: p, Static: p.Static(), template: p.Template(), samples: made, scopes: given.withOwn(p, made)}
 }
 
 // apply returns what rules find, by position.

@@ -41,7 +41,7 @@ func TestWorkersConvertAsTheProgramDoes(t *testing.T) {
 	p := inline.Program(t, versioned)
 	in := newPool(t, 2).Package(p)
 	for _, spec := range []any{nil, map[string]any{}, map[string]any{"number": int64(3)}, map[string]any{"number": 3.0}, map[string]any{"number": "text"}, map[string]any{"number": int64(600)}, "text", map[string]any{"text": strings.Repeat("a", 1<<20)}} {
-		want, wantErr := p.ConvertResource(program.Conversion{From: "v1beta1", To: "v1", Spec: spec})
+		want, wantErr := p.Conversions().ConvertResource(program.Conversion{From: "v1beta1", To: "v1", Spec: spec})
 		got, err := in.Convert(t.Context(), program.Conversion{Namespace: "town", Name: "corner", From: "v1beta1", To: "v1", Spec: spec})
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%.40v (-want +got):\n%s", spec, diff)

@@ -8,6 +8,9 @@ import (
 
 // Metrics count what the workers of a Pool do. It is a prometheus.Collector.
 type Metrics struct {
+	// Collector collects all of them.
+	prometheus.Collector
+
 	started           prometheus.Counter
 	ended             *prometheus.CounterVec
 	evaluations, wait prometheus.Histogram
@@ -40,25 +43,10 @@ func NewMetrics() *Metrics {
 	for _, cause := range []string{endedByTime, endedByMemory, endedByStack, endedByKill, endedByCrash, endedByDecision} {
 		m.ended.WithLabelValues(cause) // it is 0 before the first, so that an increase is seen
 	}
+	all := prometheus.NewRegistry()
+	all.MustRegister(m.started, m.ended, m.evaluations, m.wait)
+	m.Collector = all
 	return m
-}
-
-// Describe implements prometheus.Collector.
-func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
-	for _, c := range m.all() {
-		c.Describe(out)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *Metrics) Collect(out chan<- prometheus.Metric) {
-	for _, c := range m.all() {
-		c.Collect(out)
-	}
-}
-
-func (m *Metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.started, m.ended, m.evaluations, m.wait}
 }
 
 // causeOf returns why a worker has ended, by its exit code; killed says that this process has killed it.

@@ -56,7 +56,7 @@ func (p *Package) prepare() {
 // takes more time, memory or stack than a worker has, or if the evaluations of the rollout of the
 // context take too much time together; and with an UnavailableError if there is no worker.
 func (p *Package) Evaluate(ctx context.Context, s program.Session) (program.Rollout, error) {
-	s, err := p.program.Reduced(s)
+	s, err := p.program.Views().Reduced(s)
 	if err != nil {
 		return program.Rollout{}, err
 	}
@@ -67,7 +67,7 @@ func (p *Package) Evaluate(ctx context.Context, s program.Session) (program.Roll
 // Confirm returns what Evaluate returns, and whether that is what was expected. Which messages rest on a Secret is not
 // asked again for what was expected.
 func (p *Package) Confirm(ctx context.Context, s program.Session, expected program.Rollout) (program.Rollout, bool, error) {
-	s, err := p.program.Reduced(s)
+	s, err := p.program.Views().Reduced(s)
 	if err != nil {
 		return program.Rollout{}, false, err
 	}
@@ -98,7 +98,7 @@ func (p *Package) evaluate(ctx context.Context, r request) (response, error) {
 // Compile returns what Evaluate returns, and a template for sessions of the same shape, if there is one.
 func (p *Package) Compile(ctx context.Context, s program.Session, pins template.Pins) (compile.Result, error) {
 	failed := compile.Result{Pins: pins}
-	s, err := p.program.Reduced(s)
+	s, err := p.program.Views().Reduced(s)
 	if err != nil {
 		return failed, err
 	}
@@ -129,7 +129,7 @@ func (p *Package) Compile(ctx context.Context, s program.Session, pins template.
 
 // Locate returns what Program.Locate returns, or no position if there is no answer.
 func (p *Package) Locate(ctx context.Context, s program.Session, component, object, path string) fault.Position {
-	s, err := p.program.Reduced(s)
+	s, err := p.program.Views().Reduced(s)
 	if err != nil {
 		return fault.Position{}
 	}
@@ -145,7 +145,7 @@ func (p *Package) Locate(ctx context.Context, s program.Session, component, obje
 // does not end a moment before the context does. It errors with an UnavailableError if there was no worker in
 // time for it.
 func (p *Package) Review(ctx context.Context, s program.Session) (program.Review, error) {
-	s, err := p.program.Reduced(s)
+	s, err := p.program.Views().Reduced(s)
 	if err != nil {
 		return program.Review{}, err
 	}
@@ -156,9 +156,9 @@ func (p *Package) Review(ctx context.Context, s program.Session) (program.Review
 	return out.Review, out.Failure.err()
 }
 
-// Convert returns what Program.ConvertResource returns. It errors as Review does.
+// Convert returns what Conversions.ConvertResource returns. It errors as Review does.
 func (p *Package) Convert(ctx context.Context, c program.Conversion) (map[string]any, error) {
-	if err := p.program.CheckSpec(c.Spec); err != nil {
+	if err := p.program.Conversions().CheckSpec(c.Spec); err != nil {
 		return nil, err
 	}
 	out, err := p.ask(ctx, request{Package: p.number, Convert: &c})

@@ -121,7 +121,7 @@ func (s *server) do(r received) (out response) {
 		return response{Review: review, Failure: failureOf(err)}
 	}
 	if c := r.Convert; c != nil {
-		spec, err := p.program.ConvertResource(*c)
+		spec, err := p.program.Conversions().ConvertResource(*c)
 		return response{Converted: spec, Failure: failureOf(err)}
 	}
 	rollout, confirmed, err := p.program.Confirm(r.Session, r.expects)

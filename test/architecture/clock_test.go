@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"operetta.dev/test/machine"
 )
 
 // shortLimit is how long a limit by the clock has to be at least, unless package machine makes it longer on a
@@ -16,6 +18,7 @@ const shortLimit = 30 * time.Second
 const expiring = time.Second
 
 func TestTestsHaveNoShortLimitsByTheClock(t *testing.T) {
+	machine.Serial(t)
 	for _, f := range source(t) {
 		if !f.test && !below(f.dir, []string{"test/harness", "test/clustertest"}) || uses(f, "testing/synctest") {
 			continue // where the clock is that of a test, it does not depend on the machine

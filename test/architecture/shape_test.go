@@ -1,16 +1,31 @@
 package architecture
 
 import (
+	"cmp"
 	"go/ast"
 	"go/token"
+	"slices"
+	"strings"
 	"testing"
 )
 
-// The limits of the size of functions and files.
+// The limits of the size of functions, files and types.
 const (
 	maxFunction = 60
 	maxFile     = 500
+	maxMethods  = 40
 )
+
+// large are the types that have more methods, and how many they may have: they are phases over one state, see
+// docs/design/0092-a-program-in-parts.md. A limit here may fall, and no type comes in.
+var large = map[string]int{
+	"engine/packages.Reconciler":    90,
+	"engine/reconcile.state":        65,
+	"engine/controller.Manager":     65,
+	"engine/crd.generator":          60,
+	"engine/cluster/memory.Cluster": 50,
+	"engine/compile.translator":     45,
+}
 
 func TestFunctionsAndFilesAreShort(t *testing.T) {
 	for _, f := range source(t) {
@@ -24,6 +39,30 @@ func TestFunctionsAndFilesAreShort(t *testing.T) {
 			if fn, ok := d.(*ast.FuncDecl); ok && f.lines(fn) > maxFunction {
 				t.Errorf("%s: %s has %d lines, more than %d", f.at(fn), fn.Name.Name, f.lines(fn), maxFunction)
 			}
+		}
+	}
+}
+
+func TestTypesHaveFewMethods(t *testing.T) {
+	methods := map[string]int{}
+	for _, f := range source(t) {
+		if f.test || !strings.HasPrefix(f.dir, "engine/") && !strings.HasPrefix(f.dir, "cmd/") {
+			continue
+		}
+		for _, d := range f.syntax.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv != nil {
+				methods[f.dir+"."+typeOf(fn.Recv)]++
+			}
+		}
+	}
+	for name, n := range methods {
+		if limit := cmp.Or(large[name], maxMethods); n > limit {
+			t.Errorf("%s has %d methods, more than %d: which of them share fields, and who calls them?", name, n, limit)
+		}
+	}
+	for name := range large {
+		if methods[name] <= maxMethods {
+			t.Errorf("%s has %d methods: take it off the list", name, methods[name])
 		}
 	}
 }
@@ -102,9 +141,11 @@ func undocumentedIn(d *ast.GenDecl, spec ast.Spec) []*ast.Ident {
 
 // ofExported reports whether a receiver, if there is one, is of an exported type.
 func ofExported(receiver *ast.FieldList) bool {
-	if receiver == nil {
-		return true
-	}
+	return receiver == nil || ast.IsExported(typeOf(receiver))
+}
+
+// typeOf returns the name of the type of a receiver.
+func typeOf(receiver *ast.FieldList) string {
 	t := receiver.List[0].Type
 	for {
 		switch x := t.(type) {
@@ -115,16 +156,17 @@ func ofExported(receiver *ast.FieldList) bool {
 		case *ast.IndexListExpr:
 			t = x.X
 		case *ast.Ident:
-			return x.IsExported()
+			return x.Name
 		default:
-			return false
+			return ""
 		}
 	}
 }
 
 func TestTestsDoNotSleep(t *testing.T) {
 	for _, f := range source(t) {
-		if !f.test {
+		// With testing/synctest, a sleep moves the clock of the test and takes no time.
+		if !f.test || slices.Contains(f.imports(), "testing/synctest") {
 			continue
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"operetta.dev/test/machine"
 )
 
 // assignment is a variable of test/stages.sh.
@@ -101,7 +102,8 @@ func TestTestsOnEitherClusterRunTwice(t *testing.T) {
 
 // A pattern that no test has any more would leave a stage with nothing to do, and green.
 func TestPatternsOfStagesNameTests(t *testing.T) {
-	for name, dirs := range map[string][]string{"sweeps": {"engine/reconcile"}, "templates": {"engine/evaluate", "test/eval"}, "serial": {"cmd/operetta", "engine/compile", "engine/controller/watch", "engine/dryrun", "engine/evaluate", "engine/plan", "engine/program", "engine/reconcile", "engine/rollout", "engine/source", "engine/graph/picture", "engine/packages", "schemas", "test/architecture", "test/eval"}, "long": {"engine/registry", "test/e2e", "test/attack", "test/check"}} {
+	machine.Serial(t)
+	for name, dirs := range map[string][]string{"sweeps": {"engine/reconcile"}, "templates": {"engine/evaluate", "test/eval"}, "long": {"engine/registry", "test/e2e", "test/attack", "test/check"}} {
 		pattern := strings.Join(stages(t, name), " ")
 		head, alternatives, _ := strings.Cut(strings.TrimSuffix(pattern, ")"), "(")
 		for alternative := range strings.SplitSeq(alternatives, "|") {
@@ -115,6 +117,69 @@ func TestPatternsOfStagesNameTests(t *testing.T) {
 			t.Errorf("%s does not know %s, which test/stages.sh sets", dir, variable)
 		}
 	}
+}
+
+// The stage race leaves out what calls machine.Serial, and the stage unit runs the test functions of which that is a
+// statement: anywhere else, it would be left out of both.
+func TestWhatRunsWithoutTheRaceDetectorRuns(t *testing.T) {
+	found := 0
+	for _, f := range source(t) {
+		calls, marked := serialCalls(f), markedTests(f)
+		found += marked
+		if calls != marked {
+			t.Errorf("%s: only a test function itself calls machine.Serial, once", f.name)
+		}
+		if marked > 0 && !slices.Contains(stages(t, "race"), "./"+f.dir) {
+			t.Errorf("%s: no test of this package runs with the race detector, so machine.Serial says nothing", f.name)
+		}
+	}
+	if found == 0 {
+		t.Error("no test calls machine.Serial")
+	}
+}
+
+// serialCalls counts the calls of machine.Serial in a file.
+func serialCalls(f file) int {
+	calls := 0
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		if isSerial(n) {
+			calls++
+		}
+		return true
+	})
+	return calls
+}
+
+// markedTests counts the test functions of a file of which a call of machine.Serial is a statement.
+func markedTests(f file) int {
+	marked := 0
+	for _, d := range f.syntax.Decls {
+		function, ok := d.(*ast.FuncDecl)
+		if !ok || function.Body == nil || !strings.HasPrefix(function.Name.Name, "Test") {
+			continue
+		}
+		if slices.ContainsFunc(function.Body.List, func(s ast.Stmt) bool {
+			e, ok := s.(*ast.ExprStmt)
+			return ok && isSerial(e.X)
+		}) {
+			marked++
+		}
+	}
+	return marked
+}
+
+// isSerial reports whether a node is a call of machine.Serial.
+func isSerial(n ast.Node) bool {
+	call, ok := n.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	function, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || function.Sel.Name != "Serial" {
+		return false
+	}
+	pkg, ok := function.X.(*ast.Ident)
+	return ok && pkg.Name == "machine"
 }
 
 // The scripts that run without the race detector are named.

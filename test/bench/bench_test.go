@@ -16,7 +16,7 @@ const reference = "../../cue/webapp"
 
 func load(b testing.TB) *program.Program {
 	b.Helper()
-	s, err := source.Folder(reference)
+	s, err := source.Loader{}.Folder(reference)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -17,13 +17,13 @@ func BenchmarkTemplate(b *testing.B) {
 	if r.Template == nil {
 		b.Fatal(r.Untranslated)
 	}
-	view := p.View(s)
+	view := p.Views().Of(s)
 	for _, part := range []struct {
 		name string
 		do   func()
 	}{
 		{"evaluation", func() { _, _ = r.Template.Eval(view.Values()) }},
-		{"view", func() { p.View(s) }},
+		{"view", func() { p.Views().Of(s) }},
 		{"shape", func() { view.Shape(r.Pins, c.Literals()) }},
 		{"compilation", func() { c.Compile(s, r.Pins) }},
 		{"by hand", func() { byHand(s) }},
@@ -49,7 +49,7 @@ func TestATemplateAllocatesLittleMoreThanWhatItReturns(t *testing.T) {
 	if r.Template == nil {
 		t.Fatal(r.Untranslated)
 	}
-	view := p.View(s)
+	view := p.Views().Of(s)
 	got := testing.AllocsPerRun(100, func() { _, _ = r.Template.Eval(view.Values()) })
 	if got > maxAllocations {
 		t.Errorf("an evaluation takes %v allocations, want at most %d", got, maxAllocations)

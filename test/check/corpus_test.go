@@ -51,7 +51,7 @@ func TestThereIsNoAlarmForPackagesInOrder(t *testing.T) {
 
 func load(t *testing.T, dir string) *program.Program {
 	t.Helper()
-	s, err := source.Folder(filepath.Join(root, dir))
+	s, err := source.Loader{}.Folder(filepath.Join(root, dir))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -113,7 +113,7 @@ func loadWith(t *testing.T, text string) error {
 	if err := os.WriteFile(filepath.Join(dir, "question.cue"), file, 0o600); err != nil {
 		return err
 	}
-	s, err := source.Folder(dir)
+	s, err := source.Loader{}.Folder(dir)
 	if err != nil {
 		return err
 	}

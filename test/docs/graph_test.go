@@ -16,7 +16,7 @@ import (
 // -update it writes the picture.
 func TestThePictureOfTheGraphIsCurrent(t *testing.T) {
 	t.Parallel()
-	snapshot, err := source.Folder(filepath.Join(root, "cue", "webapp"))
+	snapshot, err := source.Loader{}.Folder(filepath.Join(root, "cue", "webapp"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func TestTheObjectOfAnOverlayIsOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	snapshot, err := source.Folder(filepath.Join(root, "cue", "webapp"))
+	snapshot, err := source.Loader{}.Folder(filepath.Join(root, "cue", "webapp"))
 	if err == nil {
 		_, err = snapshot.WithOverlays([]source.Overlay{o})
 	}

@@ -99,7 +99,7 @@ func TestWhatHappensIsWhatThePlanSays(t *testing.T) {
 		t.Errorf("the package that is served changes something: %+v", got)
 	}
 	next := newTestPackage(t, "planned", plannedEdits.Replace(plannedBody))
-	want := s.planned(3, next.Dir)
+	want := s.planned(2, next.Dir)
 	classes := map[string]plan.Class{}
 	for _, r := range want.Resources {
 		classes[r.Name] = r.Class
@@ -113,7 +113,7 @@ func TestWhatHappensIsWhatThePlanSays(t *testing.T) {
 	if diff := cmp.Diff(foreseen, happens(want)); diff != "" {
 		t.Errorf("the plan (-want +got):\n%s", diff)
 	}
-	compared := s.planned(3, next.Dir, "--old", p.Dir)
+	compared := s.planned(2, next.Dir, "--old", p.Dir)
 	if diff := cmp.Diff(want.Resources, compared.Resources); diff != "" {
 		t.Errorf("nobody has edited anything, so --old makes no difference (-without +with):\n%s", diff)
 	}
@@ -183,7 +183,7 @@ func TestADumpOfAClusterPlansAsTheCluster(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v, %v", info.Mode(), err)
 	}
-	want := s.planned(3, next.Dir)
+	want := s.planned(2, next.Dir)
 	out, err := exec.CommandContext(t.Context(), harness.Suite.Operetta, "plan", next.Dir, "--from", file, "-o", "json").Output()
 	var got plan.Plan
 	if decoded := json.Unmarshal(out, &got); decoded != nil {

@@ -18,12 +18,13 @@ import (
 type fleet struct {
 	*env
 
-	p     *testPackage
+	// args are what all of them are started with.
+	args  []string
 	users map[string]bool
 }
 
-// member starts the process of a shard.
-func (f *fleet) member(name string, shard, of int) *harness.Operator {
+// member starts the process of a shard. Extra arguments are packages and flags of its own.
+func (f *fleet) member(name string, shard, of int, more ...string) *harness.Operator {
 	f.T.Helper()
 	own := *f.Env
 	own.User = f.User + ":" + name
@@ -32,7 +33,7 @@ func (f *fleet) member(name string, shard, of int) *harness.Operator {
 		f.T.Fatal(err)
 	}
 	f.users[own.User] = true
-	return own.StartOperator(f.p.Dir, "--leader-elect", "--leader-elect-namespace", f.Namespace, "--shards", strconv.Itoa(of), "--shard", strconv.Itoa(shard))
+	return own.StartOperator(slices.Concat(f.args, more, []string{"--leader-elect", "--leader-elect-namespace", f.Namespace, "--shards", strconv.Itoa(of), "--shard", strconv.Itoa(shard)})...)
 }
 
 // writes returns the requests that have written the resources of the fleet or their objects.
@@ -85,12 +86,13 @@ func (f *fleet) having(all []*unstructured.Unstructured, text string) int {
 
 func TestF39ShardsServeEachTheirOwnAndNeverTwoOneResource(t *testing.T) {
 	t.Parallel()
-	f := &fleet{env: newEnv(t), p: newTestPackage(t, "sharded", keptBody), users: map[string]bool{}}
+	p := newTestPackage(t, "sharded", keptBody)
+	f := &fleet{env: newEnv(t), args: []string{p.Dir}, users: map[string]bool{}}
 	first, second := f.member("0of2", 0, 2), f.member("1of2", 1, 2)
 	from := harness.MarkAudit(t)
 	var all []*unstructured.Unstructured
 	for i := range 20 {
-		all = append(all, f.Create(f.p.Thing(f.Env, fmt.Sprintf("r%d", i), nil)))
+		all = append(all, f.Create(p.Thing(f.Env, fmt.Sprintf("r%d", i), nil)))
 	}
 	for _, cr := range all {
 		f.ExpectResourceReady(cr)

@@ -1,12 +1,9 @@
 package e2e
 
 import (
-	"context"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"operetta.dev/test/harness"
 )
@@ -15,6 +12,8 @@ import (
 // would drop it from each Package that is written, and nobody would be told that something does not hold any more.
 func TestI6AnOlderEngineLeavesTheDefinitionOfANewerOneAndRefusesWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
+	engineDefinitions.Lock()
+	t.Cleanup(engineDefinitions.Unlock) // after the cleanup below
 	s := newEnv(t)
 	first := s.StartPackageOperator()
 	p := s.NewPackageObject("objskew")
@@ -23,18 +22,9 @@ func TestI6AnOlderEngineLeavesTheDefinitionOfANewerOneAndRefusesWhatItDoesNotKno
 	first.Stop()
 
 	definition := harness.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "packages.operetta.dev")
-	const field = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/fromTheFuture"
-	const number = "/metadata/annotations/operetta.dev~1definitions"
-	change := func(operations ...map[string]any) {
-		t.Helper()
-		patch := client.RawPatch(types.JSONPatchType, harness.Encode(t, operations))
-		if err := harness.Suite.Admin.Patch(context.WithoutCancel(t.Context()), definition.DeepCopy(), patch); err != nil {
-			t.Fatal(err)
-		}
-	}
-	change(map[string]any{"op": "replace", "path": number, "value": "99"}, map[string]any{"op": "add", "path": field, "value": map[string]any{"type": "integer"}})
+	changePackageDefinition(t, map[string]any{"op": "replace", "path": futureNumber, "value": "99"}, map[string]any{"op": "add", "path": futureField, "value": map[string]any{"type": "integer"}})
 	t.Cleanup(func() {
-		change(map[string]any{"op": "replace", "path": number, "value": "1"}, map[string]any{"op": "remove", "path": field})
+		changePackageDefinition(t, map[string]any{"op": "replace", "path": futureNumber, "value": "1"}, map[string]any{"op": "remove", "path": futureField})
 	})
 
 	o := s.StartPackageOperator()

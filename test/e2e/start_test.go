@@ -53,7 +53,7 @@ func TestClusterThatNobodyNamedIsLeftAlone(t *testing.T) {
 	cmd := exec.Command(harness.Suite.Operetta, "run", p.Dir, "--namespace", s.Namespace)
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "KUBECONFIG=") }), "HOME="+home)
 	out, err := cmd.CombinedOutput()
-	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 2 {
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
 		t.Errorf("it ended with %v", err)
 	}
 	if !harness.ContainsAll(string(out), []string{"no cluster was named", "--context", "https://192.0.2.1:"}) || strings.Contains(string(out), "level=") {

@@ -22,7 +22,7 @@ func TestPagesShowTheResourcesOfTheCluster(t *testing.T) {
 	s.ExpectResourceReady(cr)
 	url := s.pages("things." + cr.GroupVersionKind().Group)
 	list := get(t, url, http.StatusOK)
-	s.expectParts(list, "1 resources", "/shown</a>", "Ready", "1/1")
+	s.expectParts(list, "1 resource<", "/shown</a>", "Ready", "1/1")
 	path := "resource/" + cr.GetKind() + ".v1." + cr.GroupVersionKind().Group + "/" + s.Namespace + "/shown"
 	s.expectParts(get(t, url+path, http.StatusOK), cr.GetKind()+"/shown", "one", "ConfigMap/shown", "<img src=")
 	s.expectParts(get(t, url+strings.Replace(path, "resource", "picture", 1), http.StatusOK), "<svg", "ConfigMap/shown")

@@ -26,6 +26,7 @@ import (
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/vet"
 	"operetta.dev/test/internal/markdown"
+	"operetta.dev/test/machine"
 )
 
 // variants is how many resources are made of each one that the schema of a package gives,
@@ -53,6 +54,7 @@ const maxSteps = 6
 // same bytes.
 func TestRenderAndDryRunAndReconcileAgree(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	n := variants(t)
 	for name, p := range everyPackage(t) {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +84,7 @@ func everyPackage(t *testing.T) map[string]*program.Program {
 		t.Fatal(err)
 	}
 	for _, dir := range dirs {
-		s, err := source.Folder(dir)
+		s, err := source.Loader{}.Folder(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

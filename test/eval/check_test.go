@@ -19,7 +19,7 @@ func TestThePackagesOfThisRepositoryHaveNeitherFaultsNorWarnings(t *testing.T) {
 	for _, dir := range dirs {
 		t.Run(dir, func(t *testing.T) {
 			t.Parallel()
-			s, err := source.Folder(dir)
+			s, err := source.Loader{}.Folder(dir)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,7 +18,7 @@ import (
 // reference is the program of the reference package: all cases share it, as all
 // resources of an operator do.
 var reference = sync.OnceValues(func() (*program.Program, error) {
-	s, err := source.Folder("../../cue/webapp")
+	s, err := source.Loader{}.Folder("../../cue/webapp")
 	if err != nil {
 		return nil, err
 	}

@@ -142,7 +142,7 @@ func sameTemplate(t *testing.T, name string, p *program.Program, in *worker.Pack
 	if got.Template == nil {
 		return
 	}
-	if r, err := got.Template.Eval(p.View(s).Values()); err != nil || !reflect.DeepEqual(r, want.Rollout) {
+	if r, err := got.Template.Eval(p.Views().Of(s).Values()); err != nil || !reflect.DeepEqual(r, want.Rollout) {
 		t.Errorf("%s: by the template (%v):\n%s", name, err, cmp.Diff(want.Rollout, r))
 	}
 }

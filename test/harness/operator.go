@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -28,8 +29,8 @@ type Operator struct {
 	T *testing.T
 }
 
-// StartOperator starts the binary under test on the test's namespace, under the test's
-// user, and ends it with the test. Extra arguments are packages and flags.
+// StartOperator starts the binary under test on the test's namespace, or on those that a flag --namespace= names, under the
+// test's user, and ends it with the test. Extra arguments are packages and flags.
 func (s *Env) StartOperator(args ...string) *Operator {
 	s.T.Helper()
 	return s.startOperator(nil, args...)
@@ -38,9 +39,14 @@ func (s *Env) StartOperator(args ...string) *Operator {
 // startOperator starts the binary under test by a command that ends with a program and its arguments.
 func (s *Env) startOperator(by []string, args ...string) *Operator {
 	s.T.Helper()
+	served := []string{"--namespace=" + s.Namespace}
+	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--namespace=") }) {
+		served = nil
+		args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == Everywhere })
+	}
 	all := slices.Concat(by, []string{
-		Suite.Operetta, "run", "--kubeconfig", s.Kubeconfig, "--namespace", s.Namespace, "--metrics-bind-address", AnyPort, "--metrics-secure=false",
-	}, args)
+		cmp.Or(s.Binary, Suite.Operetta), "run", "--kubeconfig", s.Kubeconfig, "--metrics-bind-address", AnyPort, "--metrics-secure=false",
+	}, served, args)
 	cmd := exec.Command(all[0], all[1:]...)
 	cmd.Dir = Suite.Root
 	process, err := child.Start(cmd)

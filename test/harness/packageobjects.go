@@ -24,7 +24,9 @@ type PackageObject struct {
 // NewPackageObject returns a TestPackage that is an object of the cluster, which it does not create.
 func (s *Env) NewPackageObject(name string) *PackageObject {
 	s.T.Helper()
-	return &PackageObject{&TestPackage{T: s.T, Name: name}, s}
+	p := &TestPackage{T: s.T, Name: name}
+	s.served = append(s.served, p)
+	return &PackageObject{p, s}
 }
 
 // Text returns the text of the package with a body, in which NAME stands for the name of the package.

@@ -98,11 +98,11 @@ func (s *Env) grant(name, namespace, user string, rules ...any) *unstructured.Un
 }
 
 // StartRestrictedOperator starts an operator that may not install definitions.
-func (s *Env) StartRestrictedOperator(p *TestPackage) *Operator {
+func (s *Env) StartRestrictedOperator(p *TestPackage, args ...string) *Operator {
 	s.T.Helper()
 	if err := InstallCRDs(s.T.Context(), p.Dir); err != nil {
 		s.T.Fatal(err)
 	}
 	s.Kubectl("apply", "--server-side", "-f", filepath.Join(Suite.Root, "config", "crd"))
-	return s.StartOperator(p.Dir, "--crds", "leave")
+	return s.StartOperator(append([]string{p.Dir, "--crds", "leave"}, args...)...)
 }

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,9 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/crd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // TestPackageHead is the beginning of a TestPackage. NAME stands for its name, which is part of its group.
@@ -33,7 +37,22 @@ type TestPackage struct {
 // NewTestPackage writes a TestPackage of TestPackageHead and a body, in which NAME stands for its name.
 func NewTestPackage(t *testing.T, name, body string) *TestPackage {
 	t.Helper()
-	return &TestPackage{T: t, Name: name, Dir: WritePackage(t, name, strings.ReplaceAll(TestPackageHead+body, "NAME", name))}
+	p := &TestPackage{T: t, Name: name, Dir: WritePackage(t, name, strings.ReplaceAll(TestPackageHead+body, "NAME", name))}
+	t.Cleanup(p.forget)
+	return p
+}
+
+// forget takes the label of packages off the definition that a test leaves behind. Each operator that starts looks
+// for resources of each definition with that label, which would be a request for each test that has ended.
+func (p *TestPackage) forget() {
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
+	defer cancel()
+	definition := Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things."+p.Name+".example.com")
+	labels := map[string]any{"metadata": map[string]any{"labels": map[string]any{crd.PackageLabel: nil}}}
+	err := Suite.Admin.Patch(ctx, definition, client.RawPatch(types.MergePatchType, Encode(p.T, labels)))
+	if client.IgnoreNotFound(err) != nil {
+		p.T.Logf("forgetting package %s: %v", p.Name, err)
+	}
 }
 
 // Controller returns the name of the package's controller in the metrics.

@@ -40,7 +40,11 @@ type Env struct {
 	Namespace  string
 	User       string
 	Kubeconfig string
-	Operator   *Operator // the last one that was started
+	// Binary is another binary than the one under test; "" is that one.
+	Binary   string
+	Operator *Operator // the last one that was started
+
+	served []*TestPackage // those that are objects of the cluster
 }
 
 var (
@@ -59,11 +63,27 @@ func NewEnv(t *testing.T) *Env {
 	if err := Suite.Admin.Create(t.Context(), ns); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(s.leaveNoWork)
 	var err error
 	if s.Kubeconfig, err = Suite.ControlPlane.KubeconfigFor(s.User, "system:masters"); err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// leaveNoWork removes what would go on costing requests as long as the control plane lives: the controller manager
+// looks at each autoscaler every two seconds, and each operator that starts at each package. The operators of the test
+// have ended.
+func (s *Env) leaveNoWork() {
+	for _, p := range s.served {
+		p.forget()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
+	defer cancel()
+	of := Object(APIVersions["HorizontalPodAutoscaler"], "HorizontalPodAutoscaler", "", "")
+	if err := Suite.Admin.DeleteAllOf(ctx, of, client.InNamespace(s.Namespace)); err != nil {
+		s.T.Logf("removing autoscalers: %v", err)
+	}
 }
 
 // Object returns an object with only its identity.
@@ -325,11 +345,12 @@ func Eventually(t *testing.T, what string, check func() error) {
 	Within(t, Timeout, what, check)
 }
 
-// The limits of the interval between two polls. It is a tenth of the time waited so far, so that many
+// The limits of the interval between two polls. It is a sixth of the time waited so far, so that many
 // tests in parallel do not keep the API server busy with polls.
 const (
 	minPollInterval = 40 * time.Millisecond
-	maxPollInterval = 250 * time.Millisecond
+	maxPollInterval = 500 * time.Millisecond
+	pollShare       = 6
 )
 
 // Within polls until check returns nil, and returns how long it took. It fails the test after a limit,
@@ -348,7 +369,7 @@ func Within(t *testing.T, limit time.Duration, what string, check func() error) 
 		select {
 		case <-t.Context().Done():
 			t.Fatal(t.Context().Err())
-		case <-time.After(min(max(time.Since(began)/10, minPollInterval), maxPollInterval)):
+		case <-time.After(min(max(time.Since(began)/pollShare, minPollInterval), maxPollInterval)):
 		}
 	}
 }

@@ -61,6 +61,16 @@ func Eventually(t testing.TB, what string, check func() bool) {
 	}
 }
 
+// ReportProcessorTime makes a benchmark report how much processor time an operation takes, since the time by the clock is
+// that of all that the machine does. The returned function ends the measurement.
+func ReportProcessorTime(b *testing.B) (end func()) {
+	b.Helper()
+	began := processTime()
+	return func() {
+		b.ReportMetric((processTime()-began).Seconds()/float64(max(1, b.N)), "cpu-s/op")
+	}
+}
+
 // ExpectProcessorTime calls a function, which starts no goroutines, and fails the test if it takes more
 // processor time than a limit. How busy the machine is makes little difference to that.
 func ExpectProcessorTime(t testing.TB, limit time.Duration, f func()) {

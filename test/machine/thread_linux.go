@@ -13,3 +13,12 @@ func threadTime() time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// processTime returns how much processor time all threads of the process have had.
+func processTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err) // the arguments are right
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -128,14 +128,19 @@ const SignPredicate = "https://sigstore.dev/cosign/sign/v1"
 // Refer has a bundle refer to an artifact.
 func (r *Registry) Refer(tb testing.TB, repo, signed string, bundle []byte) {
 	tb.Helper()
-	const mediaType = "application/vnd.dev.sigstore.bundle.v0.3+json"
+	r.ReferAs(tb, repo, signed, "application/vnd.dev.sigstore.bundle.v0.3+json", bundle)
+}
+
+// ReferAs has a text of any type refer to an artifact, such as a list of what is in it.
+func (r *Registry) ReferAs(tb testing.TB, repo, signed, mediaType string, text []byte) {
+	tb.Helper()
 	desc, err := r.Store.ResolveManifest(tb.Context(), repo, ociregistry.Digest(signed))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	m := ocispec.Manifest{
 		MediaType: ocispec.MediaTypeImageManifest, ArtifactType: mediaType, Subject: &desc,
-		Config: r.put(tb, repo, ocispec.MediaTypeEmptyJSON, []byte("{}")), Layers: []ocispec.Descriptor{r.put(tb, repo, mediaType, bundle)},
+		Config: r.put(tb, repo, ocispec.MediaTypeEmptyJSON, []byte("{}")), Layers: []ocispec.Descriptor{r.put(tb, repo, mediaType, text)},
 	}
 	m.SchemaVersion = 2
 	data, err := json.Marshal(m)

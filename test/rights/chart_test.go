@@ -4,8 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +13,12 @@ import (
 	"operetta.dev/engine/install"
 	"operetta.dev/test/harness"
 )
+
+// helmProgram returns the path of Helm. The go command takes longer to find it than Helm to run.
+var helmProgram = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("go", "-C", filepath.Join(harness.Suite.Root, "test", "helm"), "tool", "-n", "helm").Output()
+	return strings.TrimSpace(string(out)), err
+})
 
 // helm runs Helm, which a module of its own pins, and returns what it prints.
 func helm(t *testing.T, args ...string) []byte {
@@ -27,8 +33,11 @@ func helm(t *testing.T, args ...string) []byte {
 // tryHelm is helm for what Helm may refuse.
 func tryHelm(t *testing.T, args ...string) ([]byte, error) {
 	t.Helper()
-	dir := filepath.Join(harness.Suite.Root, "test", "helm")
-	cmd := exec.CommandContext(t.Context(), "go", slices.Concat([]string{"-C", dir, "tool", "helm"}, args)...)
+	program, err := helmProgram()
+	if err != nil {
+		t.Fatalf("go tool helm: %v%s", err, harness.StderrOf(err))
+	}
+	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+t.TempDir(), "HELM_CONFIG_HOME="+t.TempDir(), "HELM_DATA_HOME="+t.TempDir())
 	return cmd.Output()
 }

@@ -3,6 +3,7 @@ package rights
 import (
 	"archive/tar"
 	"compress/gzip"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -10,10 +11,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/internal/binary"
 )
 
 // krewTool returns the path of a program of krew, which a module of its own pins.
@@ -27,10 +30,20 @@ func krewTool(t *testing.T, name string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// releaseProgram returns the path of the program that makes a release, which is linked once for all tests.
+var releaseProgram = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(filepath.Dir(harness.Suite.Operetta), "release")
+	return path, binary.To(context.Background(), harness.Suite.Root, path, "./config/krew")
+})
+
 // release runs the program that makes a release, and returns what it prints.
 func release(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"run", "./config/krew"}, args...)...)
+	program, err := releaseProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = harness.Suite.Root
 	out, err := cmd.CombinedOutput()
 	return string(out), err

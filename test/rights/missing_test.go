@@ -166,17 +166,22 @@ func (m missing) run(t *testing.T, name string) {
 func (m missing) roleIn(t *testing.T, objects []*unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	for _, u := range objects {
-		rules, _, _ := unstructured.NestedSlice(u.Object, "rules")
-		for _, r := range rules {
-			rule := r.(map[string]any)
-			resources, verbs := rule["resources"].([]any), rule["verbs"].([]any)
-			if slices.Contains(resources, any(m.resource)) && slices.Contains(verbs, any(m.verb)) {
-				return harness.Object(u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName())
-			}
+		if m.isIn(u) {
+			return harness.Object(u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName())
 		}
 	}
 	t.Fatalf("no role has %s %s", m.verb, m.resource)
 	return nil
+}
+
+// isIn reports whether a role has the permission.
+func (m missing) isIn(role *unstructured.Unstructured) bool {
+	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
+	return slices.ContainsFunc(rules, func(r any) bool {
+		rule := r.(map[string]any)
+		resources, verbs := rule["resources"].([]any), rule["verbs"].([]any)
+		return slices.Contains(resources, any(m.resource)) && slices.Contains(verbs, any(m.verb))
+	})
 }
 
 // TestNoPermissionIsLeftOutOfThoseThatAreTakenAway keeps the table complete: each permission of the roles is in it, or

@@ -40,7 +40,7 @@ func growth(ctx context.Context, r *results, show func(string)) error {
 
 // growTo makes so many resources Ready, and returns the processor time of each.
 func growTo(ctx context.Context, n int) (time.Duration, error) {
-	snapshot, err := source.Folder("cue/webapp")
+	snapshot, err := source.Loader{}.Folder("cue/webapp")
 	if err != nil {
 		return 0, err
 	}

@@ -24,6 +24,9 @@ const labelController = "controller"
 
 // Metrics count what the controllers of a process do. It is a prometheus.Collector, and safe for concurrent use.
 type Metrics struct {
+	// Collector collects all of them.
+	prometheus.Collector
+
 	reconciles, errors *prometheus.CounterVec
 	duration           *prometheus.HistogramVec
 	requests           *prometheus.CounterVec
@@ -36,7 +39,7 @@ var durationBuckets = []float64{0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30
 
 // New returns metrics that count nothing yet.
 func New() *Metrics {
-	return &Metrics{
+	m := &Metrics{
 		reconciles: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "reconcile_total", Help: "Reconciles of custom resources, by result: success, requeue_after or error.",
 		}, []string{labelController, "result"}),
@@ -52,24 +55,10 @@ func New() *Metrics {
 		resources: resources{of: map[string]*controllerResources{}},
 		canaries:  newCanaries(),
 	}
-}
-
-// Describe implements prometheus.Collector.
-func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
-	for _, c := range m.all() {
-		c.Describe(out)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *Metrics) Collect(out chan<- prometheus.Metric) {
-	for _, c := range m.all() {
-		c.Collect(out)
-	}
-}
-
-func (m *Metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.reconciles, m.errors, m.duration, m.requests, &m.resources, m.canaries.resources, m.canaries.ended}
+	all := prometheus.NewRegistry()
+	all.MustRegister(m.reconciles, m.errors, m.duration, m.requests, &m.resources, m.canaries.resources, m.canaries.ended)
+	m.Collector = all
+	return m
 }
 
 // Controller returns the metrics of one controller.

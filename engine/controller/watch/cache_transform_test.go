@@ -16,6 +16,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/test/inline"
+	"operetta.dev/test/machine"
 )
 
 const marked = "operetta.dev/owner: Shop.example.com default/shop"
@@ -182,6 +183,7 @@ func TestALargeObjectIsReadOnceForEachVersion(t *testing.T) {
 
 // TestLabelledObjectsDoNotFillTheCache is attack 5b: 450 ConfigMaps of 1 MB.
 func TestLabelledObjectsDoNotFillTheCache(t *testing.T) {
+	machine.Serial(t)
 	const objects = 450
 	heap := func() uint64 {
 		runtime.GC()

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/ownership"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,12 +47,16 @@ type Cache struct {
 }
 
 // NewCache returns a cache of one namespace, or of all for "", that asks over a connection. The
-// caller starts its Cache, or adds that to the connection.
+// caller starts its Cache, or adds that to the connection by Always.
 func NewCache(mgr Connection, namespace string, options cache.Options) (Cache, error) {
+	return newCache(mgr, namespace, options, whole)
+}
+
+func newCache(mgr Connection, namespace string, options cache.Options, decode decoder) (Cache, error) {
 	out := Cache{errors: &watchErrors{}}
 	options.HTTPClient, options.Scheme, options.Mapper = mgr.GetHTTPClient(), mgr.GetScheme(), mgr.GetRESTMapper()
 	options.DefaultWatchErrorHandler = out.errors.handle
-	options.NewInformer = NewPatientInformer(mgr.GetLogger(), out.errors.note)
+	options.NewInformer = newPatientInformer(mgr.GetLogger(), newStreams(mgr.GetConfig(), namespace, options, decode), out.errors.note)
 	if namespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
 	}
@@ -69,17 +74,17 @@ func NewCache(mgr Connection, namespace string, options cache.Options) (Cache, e
 	return out, nil
 }
 
-// Caches has the objects that packages own, for all controllers that act as one user. A manager of one
-// namespace caches the objects of that namespace, and those of another one from the time that an
-// object of a package is there, so that it need not be allowed to list all of them.
+// Caches has the objects that packages own, for all controllers that act as one user. A manager of some
+// namespaces has a cache for each from the time that an object of a package is there, and so it has for other
+// namespaces: it need not be allowed to list all of them, and one that it may not list stops no other.
 type Caches struct {
 	// Direct reads from and writes to the API server itself.
 	Direct client.Client
 
 	connection Connection
-	// namespace is the one that primary is restricted to; "" is none.
-	namespace string
-	// primary also has cluster-scoped objects.
+	// namespaces are those that are served.
+	namespaces object.Namespaces
+	// primary has the objects of the first of them, or of all, and cluster-scoped objects.
 	primary  Cache
 	shared   Shared
 	finished *finishedObjects
@@ -102,15 +107,14 @@ func NewShared(config *rest.Config) Shared {
 	return Shared{cluster.PublishedSchemas(config), cluster.NewCreations()}
 }
 
-// NewCaches returns the caches of a connection of one namespace, or of all for "". They run when the
-// connection runs them.
-func NewCaches(mgr Connection, namespace string, shared Shared, log logr.Logger) (*Caches, error) {
+// NewCaches returns the caches of a connection of some namespaces. They run when the connection runs them.
+func NewCaches(mgr Connection, namespaces object.Namespaces, shared Shared, log logr.Logger) (*Caches, error) {
 	c := &Caches{
-		connection: mgr, namespace: namespace, perNamespace: map[string]Cache{}, finished: newFinishedObjects(), large: newLargeObjects(), unpacked: newUnpackedObjects(), log: log,
+		connection: mgr, namespaces: namespaces, perNamespace: map[string]Cache{}, finished: newFinishedObjects(), large: newLargeObjects(), unpacked: newUnpackedObjects(), log: log,
 		shared: shared,
 	}
 	var err error
-	if c.primary, err = c.open(namespace); err != nil {
+	if c.primary, err = c.open(c.home()); err != nil {
 		return nil, err
 	}
 	c.Direct, err = client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
@@ -127,21 +131,35 @@ func (c *Caches) open(namespace string) (Cache, error) {
 	if err != nil {
 		return Cache{}, err
 	}
-	out, err := NewCache(c.connection, namespace, cache.Options{
+	out, err := newCache(c.connection, namespace, cache.Options{
 		DefaultLabelSelector: ours,
 		DefaultTransform:     guarded(c.log, c.keep),
-	})
+	}, packedOrWhole)
 	if err != nil {
 		return Cache{}, err
 	}
-	// Only the library's own cache says that it needs no leader election.
-	return out, c.connection.Add(out.Cache)
+	return out, c.connection.Add(Always(out.Cache))
 }
+
+// Always returns a cache that runs while another process leads, too, so that this one is ready to lead. The library's
+// cache of one namespace does not say so.
+func Always(c cache.Cache) manager.Runnable { return always{c} }
+
+type always struct{ cache.Cache }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (always) NeedLeaderElection() bool { return false }
+
+// home is the namespace that primary is restricted to; "" is none.
+func (c *Caches) home() string { return c.namespaces.Lists()[0] }
+
+// serves reports whether the objects of a namespace may be cached because its resources are served.
+func (c *Caches) serves(namespace string) bool { return namespace == "" || c.namespaces.Has(namespace) }
 
 // keep is the transform of a cache of owned objects: it returns what the cache keeps of one.
 func (c *Caches) keep(object any) (any, error) {
 	if u, ok := object.(*unstructured.Unstructured); ok && isPacked(u) {
-		return u, nil // a resync repeats what the cache has
+		return u, nil // it was read so, or a resync repeats what the cache has
 	}
 	kept, err := stripObject(object)
 	u, ok := kept.(*unstructured.Unstructured)
@@ -161,7 +179,7 @@ func (c *Caches) readFull(ctx context.Context, cached *unstructured.Unstructured
 
 // primaryHas reports whether the primary cache has the objects of a namespace.
 func (c *Caches) primaryHas(namespace string) bool {
-	return c.namespace == "" || namespace == "" || namespace == c.namespace
+	return c.home() == "" || namespace == "" || namespace == c.home()
 }
 
 // in returns the cache of the objects of a namespace, which it creates if there is none.
@@ -187,8 +205,8 @@ func (c *Caches) in(ctx context.Context, namespace string) (Cache, error) {
 // object may be gone.
 func (c *Caches) Finished(ref cluster.Ref) *unstructured.Unstructured { return c.finished.get(ref) }
 
-// Resources returns the cluster of custom resources that a client reads from a cache, which keeps a
-// part of the large ones: see TransformResource.
+// Resources returns the cluster of Packages that a client reads from a cache, which keeps a part of the large
+// ones: see TransformResource.
 func (c *Caches) Resources(from client.Client) *cluster.Live {
 	return &cluster.Live{Client: from, Direct: c.Direct, ReadFull: c.readFull}
 }

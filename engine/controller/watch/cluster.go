@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -71,7 +72,7 @@ var _ cluster.Cluster = (*Cluster)(nil)
 // none.
 func (c *Caches) Cluster(owner OwnerKind, ctrlr controller.Controller, inputs *Inputs) *Cluster {
 	out := c.cluster(owner, ctrlr, inputs)
-	out.Live = out.part(c.primary, c.namespace)
+	out.Live = out.part(c.primary, c.home())
 	return out
 }
 
@@ -88,7 +89,7 @@ func (c *Cluster) part(of Cache, namespace string) *cluster.Live {
 	defer c.mu.Unlock()
 	if c.parts[of.Cache] == nil {
 		c.parts[of.Cache] = &cluster.Live{
-			Client: of.Client, Direct: c.caches.Direct, Kinds: cluster.Kinds(c.caches.connection.GetConfig()), Namespace: c.caches.namespace,
+			Client: of.Client, Direct: c.caches.Direct, Kinds: cluster.Kinds(c.caches.connection.GetConfig()), Namespaces: c.caches.namespaces,
 			Watch: c.objectWatchesIn(of, namespace).ensure, Schemas: c.caches.shared.schemas, Creations: c.caches.shared.creations, ReadFull: c.caches.readFull,
 		}
 	}
@@ -127,7 +128,7 @@ func (c *Cluster) NoteRendered(r program.Rollout) {
 func (c *Cluster) mayWatch(ctx context.Context, ref cluster.Ref) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.kinds.allows(ref.GroupKind()) && (c.caches.primaryHas(ref.Namespace) || c.namespaces.allows(ref.Namespace)) {
+	if c.kinds.allows(ref.GroupKind()) && (c.caches.serves(ref.Namespace) || c.namespaces.allows(ref.Namespace)) {
 		return true
 	}
 	c.unwatched[RequestFrom(ctx)] = true
@@ -185,6 +186,7 @@ func (c *Cluster) Apply(ctx context.Context, object *unstructured.Unstructured) 
 	out, err := live.Apply(ctx, object)
 	if err == nil {
 		c.caches.large.note(out)
+		ownership.CompactManagedFields(out) // as those of a cache are: the rollout asks several times who owns what
 	}
 	return out, err
 }

@@ -95,11 +95,11 @@ func TestKindsThatAreNotServedTakeNoWatchesFromOthers(t *testing.T) {
 	}
 }
 
-// TestAForgedInventoryOpensCachesOfAtMostSomeNamespaces: a manager of one namespace has a cache for
+// TestAForgedInventoryOpensCachesOfAtMostSomeNamespaces: a manager of some namespaces has a cache for
 // each other one, which it never closes.
 func TestAForgedInventoryOpensCachesOfAtMostSomeNamespaces(t *testing.T) {
 	t.Parallel()
-	c := (&Caches{namespace: "home", log: logr.Discard()}).cluster(OwnerKind{}, nil, nil)
+	c := (&Caches{namespaces: object.Namespaces{"also", "home"}, log: logr.Discard()}).cluster(OwnerKind{}, nil, nil)
 	ctx := WithRequest(t.Context(), request("shop"))
 	in := func(namespace string) object.Ref {
 		return object.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: namespace, Name: "x"}
@@ -114,7 +114,7 @@ func TestAForgedInventoryOpensCachesOfAtMostSomeNamespaces(t *testing.T) {
 	if watched != maxOther {
 		t.Errorf("%d namespaces are watched where the package renders nothing, want %d", watched, maxOther)
 	}
-	for _, namespace := range []string{"", "home", "rendered", "forged0"} {
+	for _, namespace := range []string{"", "home", "also", "rendered", "forged0"} {
 		if !c.mayWatch(ctx, in(namespace)) {
 			t.Errorf("namespace %q is not watched", namespace)
 		}

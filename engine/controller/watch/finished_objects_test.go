@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/test/machine"
 )
 
 // endedJob is a Job that has ended, of about so many bytes.
@@ -20,6 +21,7 @@ func endedJob(name string, size int) *unstructured.Unstructured {
 
 func TestEndedObjectsAreRememberedUpToASize(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	e := newFinishedObjects()
 	kept := func(names int, size int) (n int) {
 		for i := range names {

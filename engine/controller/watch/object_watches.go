@@ -12,7 +12,6 @@ import (
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -26,6 +25,8 @@ type OwnerKind struct {
 	Reach func() program.Reach
 	// UID returns the UID of one of them, or "" if it is unknown; nil knows none.
 	UID func(types.NamespacedName) types.UID
+	// Serves reports whether the resources of a namespace are served; nil serves all.
+	Serves func(string) bool
 	// Limit returns a handler that limits how often events enqueue resources.
 	Limit func(handler.EventHandler) handler.EventHandler
 }
@@ -103,7 +104,7 @@ func (w *objectWatches) requestsByUID(ctx context.Context, o client.Object) []ct
 // may not own one.
 func (w *objectWatches) requests(_ context.Context, o client.Object) []ctrl.Request {
 	kind, key, ok := ownership.ParseOwner(o.GetAnnotations()[ownership.OwnerAnnotation])
-	if !ok || kind != w.owner.GroupKind {
+	if !ok || kind != w.owner.GroupKind || w.owner.Serves != nil && !w.owner.Serves(key.Namespace) {
 		return nil
 	}
 	objectKind := o.GetObjectKind().GroupVersionKind().GroupKind()
@@ -111,21 +112,4 @@ func (w *objectWatches) requests(_ context.Context, o client.Object) []ctrl.Requ
 		return nil
 	}
 	return []ctrl.Request{{NamespacedName: key}}
-}
-
-// CachedUID returns a function that looks up the UID of a resource. The function returns "" for an
-// unknown resource, and for every one until the cache has synced.
-func CachedUID(from cache.Cache, kind schema.GroupVersionKind) func(types.NamespacedName) types.UID {
-	return func(key types.NamespacedName) types.UID {
-		ctx := context.Background() // nothing here waits
-		informer, err := from.GetInformer(ctx, NewObject(kind), cache.BlockUntilSynced(false))
-		if err != nil || !informer.HasSynced() {
-			return ""
-		}
-		u := NewObject(kind)
-		if err := from.Get(ctx, key, u, client.UnsafeDisableDeepCopy); err != nil {
-			return ""
-		}
-		return u.GetUID()
-	}
 }

@@ -91,10 +91,11 @@ func TestOnlyAnObjectWhereItCanBeWakesAResource(t *testing.T) {
 		"of another kind":        {"another controller has it", "Secret", "tenant-b", "Web.example.com tenant-b/w1", 0},
 		"a cluster-scoped owner": {"it may own whatever its package renders", "Secret", "tenant-a", "App.example.com w1", 1},
 		"no mark":                {"it is nobody's", "Secret", "tenant-b", "", 0},
+		"not served":             {"the operator asks about no resource of a namespace that it does not serve", "ConfigMap", "platform-1", "App.example.com tenant-z/w1", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &objectWatches{owner: OwnerKind{GroupKind: schema.GroupKind{Group: "example.com", Kind: "App"}, Reach: func() program.Reach { return reach }}}
+			w := &objectWatches{owner: OwnerKind{GroupKind: schema.GroupKind{Group: "example.com", Kind: "App"}, Reach: func() program.Reach { return reach }, Serves: func(namespace string) bool { return namespace != "tenant-z" }}}
 			u := &unstructured.Unstructured{}
 			u.SetAPIVersion("v1")
 			u.SetKind(row.kind)

@@ -1,6 +1,8 @@
 package watch
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	"operetta.dev/engine/cluster"
@@ -11,12 +13,15 @@ import (
 // thousands of objects that nobody reads between two reconciles. So a cache keeps an object packed: what
 // the handlers of events read, and the rest as bytes. A reader unpacks it.
 
-// packedField has the rest of a packed object as CBOR, and fieldSetsField the field sets of its managed
+// packedField has the rest of a packed object, as JSON if it was packed as it came or else as CBOR, and fieldSetsField the field sets of its managed
 // fields, which many objects share. No API serves fields of such names.
 const (
 	packedField    = "~packed"
 	fieldSetsField = "~fieldSets"
 )
+
+// cacheFields are the fields by which a cache knows what it has packed or stripped.
+var cacheFields = []string{packedField, fieldSetsField, strippedField}
 
 // unpackedMetadata are the fields of the metadata that a packed object has as they are, besides the marks. By its
 // finalizers, a deletion sees whether an object has a teardown of its own.
@@ -80,12 +85,23 @@ func unpacked(u *unstructured.Unstructured) (*unstructured.Unstructured, error) 
 	}
 	rest, _ := u.Object[packedField].(string)
 	sets, _ := u.Object[fieldSetsField].([]any)
-	out := &unstructured.Unstructured{}
-	if err := direct.Unmarshal([]byte(rest), &out.Object); err != nil {
+	out, err := unpackedRest(rest)
+	if err != nil {
 		return nil, cluster.WrapError(cluster.RefOf(u), "unpacking", err)
 	}
+	// The items of a list do not say what they are.
+	copyFields(out.Object, u.Object, []string{"apiVersion", "kind"})
 	ownership.PutFieldSets(out, sets)
 	return out, nil
+}
+
+// unpackedRest returns what packed or packedBytes has made bytes of. No map of CBOR begins as an object of JSON does.
+func unpackedRest(rest string) (*unstructured.Unstructured, error) {
+	if strings.HasPrefix(rest, "{") {
+		return whole([]byte(rest))
+	}
+	out := &unstructured.Unstructured{}
+	return out, direct.Unmarshal([]byte(rest), &out.Object)
 }
 
 // unpackedObjects remembers the objects that were unpacked last.

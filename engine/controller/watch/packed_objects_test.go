@@ -16,6 +16,7 @@ import (
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/test/inline"
+	"operetta.dev/test/machine"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -174,6 +175,7 @@ func TestAPackedObjectIsUnpackedOnceForEachVersion(t *testing.T) {
 
 // TestPackedObjectsTakeAFractionOfTheMemory: they are most of what a fleet takes.
 func TestPackedObjectsTakeAFractionOfTheMemory(t *testing.T) {
+	machine.Serial(t)
 	const objects = 2000
 	heap := func() uint64 {
 		runtime.GC()

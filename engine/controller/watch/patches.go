@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/patch"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,11 +20,73 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// Patches watches Patches for all controllers of a manager. While the API server does not serve them, or
-// the operator may not read them, there are none.
+// Patches watches Patches for all controllers of a manager, in each namespace by itself. While the API server does not
+// serve them, or the operator may not read those of a namespace, there are none.
 //
 // Readers wait until that is known: a rollout without the patches would undo what they have changed.
 type Patches struct {
+	namespaces object.Namespaces
+	parts      map[string]*patchesIn
+}
+
+// NewPatches returns the watches of Patches in some namespaces. They run when the manager runs.
+func NewPatches(mgr Connection, direct client.Client, namespaces object.Namespaces, log logr.Logger) (*Patches, error) {
+	out := &Patches{namespaces: namespaces, parts: map[string]*patchesIn{}}
+	for _, namespace := range namespaces.Lists() {
+		p, err := newPatchesIn(mgr, direct, namespace, log)
+		if err != nil {
+			return nil, err
+		}
+		out.parts[namespace] = p
+	}
+	return out, nil
+}
+
+// Reader returns the cluster of Patches as a controller reads it. A handler enqueues what the Patches
+// of events are about.
+func (p *Patches) Reader(c controller.Controller, h handler.EventHandler, which predicate.Predicate) (cluster.Cluster, error) {
+	all := &routed{by: map[string]cluster.Cluster{}}
+	for _, namespace := range p.namespaces.Lists() {
+		reader, err := p.parts[namespace].reader(c, h, which)
+		if err != nil {
+			return nil, err
+		}
+		all.by[namespace] = reader
+		if all.Cluster == nil {
+			all.Cluster = reader
+		}
+	}
+	if len(p.parts) == 1 {
+		return all.Cluster, nil
+	}
+	return all, nil
+}
+
+// Remove forgets a reader, whose controller has ended.
+func (p *Patches) Remove(reader cluster.Cluster) {
+	for namespace, part := range p.parts {
+		part.remove(partOf(reader, namespace))
+	}
+}
+
+// partOf returns what a reader is in one namespace.
+func partOf(reader cluster.Cluster, namespace string) cluster.Cluster {
+	if all, several := reader.(*routed); several {
+		return all.by[namespace]
+	}
+	return reader
+}
+
+// in returns the part that has the Patches of a namespace, or nil.
+func (p *Patches) in(namespace string) *patchesIn {
+	if p.namespaces.All() {
+		return p.parts[""]
+	}
+	return p.parts[namespace]
+}
+
+// patchesIn has the Patches of one namespace, or of all.
+type patchesIn struct {
 	// cache has nothing but Patches, so that a list of them that fails blocks nothing else.
 	cache  Cache
 	direct client.Client
@@ -48,14 +111,13 @@ const (
 	patchesNotServed availability = "NotServed"
 )
 
-// NewPatches returns the watch of Patches in one namespace, or all for "". It runs when the manager runs.
-func NewPatches(mgr Connection, direct client.Client, namespace string, log logr.Logger) (*Patches, error) {
-	p := &Patches{direct: direct, namespace: namespace, log: log}
+func newPatchesIn(mgr Connection, direct client.Client, namespace string, log logr.Logger) (*patchesIn, error) {
+	p := &patchesIn{direct: direct, namespace: namespace, log: log}
 	var err error
 	if p.cache, err = NewCache(mgr, namespace, cache.Options{SyncPeriod: new(Resync), DefaultTransform: trimPatch}); err != nil {
 		return nil, err
 	}
-	if err := mgr.Add(p.cache.Cache); err != nil {
+	if err := mgr.Add(Always(p.cache.Cache)); err != nil {
 		return nil, err
 	}
 	return p, mgr.Add(p)
@@ -71,7 +133,7 @@ func trimPatch(o any) (any, error) {
 
 // Start implements manager.Runnable: it asks the API server until there can be Patches, soon again at first,
 // since the process may install their definition only once it leads.
-func (p *Patches) Start(ctx context.Context) error {
+func (p *patchesIn) Start(ctx context.Context) error {
 	again := patchesRetry
 	for state, err := p.known(ctx); state != patchesServed; state, err = p.ask(ctx) {
 		if err != nil {
@@ -88,10 +150,10 @@ func (p *Patches) Start(ctx context.Context) error {
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: reading needs no election.
-func (p *Patches) NeedLeaderElection() bool { return false }
+func (p *patchesIn) NeedLeaderElection() bool { return false }
 
 // known returns whether there can be Patches, and asks the API server if that is not known yet.
-func (p *Patches) known(ctx context.Context) (availability, error) {
+func (p *patchesIn) known(ctx context.Context) (availability, error) {
 	p.asking.Lock()
 	defer p.asking.Unlock()
 	p.mu.Lock()
@@ -104,7 +166,7 @@ func (p *Patches) known(ctx context.Context) (availability, error) {
 }
 
 // ask asks the API server whether there can be Patches, and starts the watches if there can.
-func (p *Patches) ask(ctx context.Context) (availability, error) {
+func (p *patchesIn) ask(ctx context.Context) (availability, error) {
 	ctx, cancel := context.WithTimeout(ctx, SyncTimeout)
 	defer cancel()
 	_, err := cluster.List(ctx, p.direct, cluster.Selection{Kind: patch.Kind, Namespace: p.namespace, Limit: 1})
@@ -147,7 +209,7 @@ func withoutPatches(err error) (string, bool) {
 // A patchReader reads Patches for one controller.
 type patchReader struct {
 	cluster.Cluster // of the cache of Patches
-	*Patches
+	*patchesIn
 
 	controller controller.Controller
 	handler    handler.EventHandler
@@ -158,10 +220,9 @@ type patchReader struct {
 
 var _ cluster.Cluster = (*patchReader)(nil)
 
-// Reader returns the cluster of Patches as a controller reads it. A handler enqueues what the Patches
-// of events are about.
-func (p *Patches) Reader(c controller.Controller, h handler.EventHandler, which predicate.Predicate) (cluster.Cluster, error) {
-	r := &patchReader{Cluster: &cluster.Live{Client: p.cache.Client, Direct: p.direct}, Patches: p, controller: c, handler: h, predicate: which}
+// reader is Reader in one namespace.
+func (p *patchesIn) reader(c controller.Controller, h handler.EventHandler, which predicate.Predicate) (cluster.Cluster, error) {
+	r := &patchReader{Cluster: &cluster.Live{Client: p.cache.Client, Direct: p.direct}, patchesIn: p, controller: c, handler: h, predicate: which}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.readers = append(p.readers, r)
@@ -171,8 +232,8 @@ func (p *Patches) Reader(c controller.Controller, h handler.EventHandler, which 
 	return r, r.start()
 }
 
-// Remove forgets a reader, whose controller has ended.
-func (p *Patches) Remove(reader cluster.Cluster) {
+// remove is Remove in one namespace.
+func (p *patchesIn) remove(reader cluster.Cluster) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.readers = slices.DeleteFunc(p.readers, func(r *patchReader) bool { return cluster.Cluster(r) == reader })

@@ -20,8 +20,8 @@ func TestAPatchCanBeReadLive(t *testing.T) {
 	build := func() *fake.ClientBuilder {
 		return fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithRESTMapper(mapper)
 	}
-	p := &Patches{cache: Cache{Client: build().Build()}, direct: build().WithObjects(stored).Build()}
-	r, err := p.Reader(nil, nil, nil)
+	p := &patchesIn{cache: Cache{Client: build().Build()}, direct: build().WithObjects(stored).Build()}
+	r, err := p.reader(nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

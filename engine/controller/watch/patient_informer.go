@@ -13,11 +13,13 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// NewPatientInformer returns the constructor of the informers of a cache. If the operator may not list or
+// newPatientInformer returns the constructor of the informers of a cache. If the operator may not list or
 // watch a kind, such an informer tries again in an even interval, so that it runs soon after the
-// permission is given. note is called with the kind and the error of each try; it may be nil.
-func NewPatientInformer(log logr.Logger, note func(kind string, err error)) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
-	return func(from toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+// permission is given. It reads unstructured objects from streams. note is called with the kind and the error of each try;
+// it may be nil.
+func newPatientInformer(log logr.Logger, from *streams, note func(kind string, err error)) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
+	return func(usual toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		from := from.orDefault(object, usual)
 		patient := &patientListerWatcher{
 			ListerWatcher: from, from: toolscache.ToListerWatcherWithContext(from), pause: refusedInterval, log: log,
 			note: note, kind: object.GetObjectKind().GroupVersionKind().String(),

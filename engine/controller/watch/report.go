@@ -54,7 +54,7 @@ func (c *Cluster) watchOf(ref cluster.Ref) history.Watch {
 // known returns the cache of the objects of a namespace if there is one already, and the namespace that it is restricted to.
 func (c *Caches) known(namespace string) (Cache, string, bool) {
 	if c.primaryHas(namespace) {
-		return c.primary, c.namespace, true
+		return c.primary, c.home(), true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,8 +122,16 @@ func (i *Inputs) watches(owner types.NamespacedName) []history.Watch {
 	return out
 }
 
-// WatchOf returns the watch of Patches, and false while there can be none.
-func (p *Patches) WatchOf(reader cluster.Cluster) (history.Watch, bool) {
+// WatchOf returns the watch of the Patches of a namespace, and false while there can be none.
+func (p *Patches) WatchOf(reader cluster.Cluster, namespace string) (history.Watch, bool) {
+	in := p.in(namespace)
+	if in == nil {
+		return history.Watch{}, false
+	}
+	return in.watchOf(partOf(reader, in.namespace))
+}
+
+func (p *patchesIn) watchOf(reader cluster.Cluster) (history.Watch, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r, ok := reader.(*patchReader)

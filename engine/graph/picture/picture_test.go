@@ -110,6 +110,7 @@ func large(n int) picture.Picture {
 
 func TestAPictureOfAThousandComponentsIsBounded(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	began := time.Now()
 	svg := large(1000).SVG()
 	took := time.Since(began)
@@ -125,6 +126,7 @@ func TestAPictureOfAThousandComponentsIsBounded(t *testing.T) {
 
 func TestAPNGThatCouldNotBeReadIsRefused(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	var p picture.Picture
 	for i := range 3000 {
 		p.Nodes = append(p.Nodes, picture.Node{Title: strings.Repeat("w", 60), Lines: []picture.Line{{Text: strings.Repeat("w", 60)}}})

@@ -54,12 +54,12 @@ func Thousands(n int) string {
 // minBulk is how many fields or values there are at least of what is worth naming.
 const minBulk = 300
 
-// Bulkiest returns the part of the author's files that costs the most by the number of what is in it, if any has very many.
-func (x *Index) Bulkiest() (Bulk, bool) {
-	all := x.Enumerations(minBulk)
+// Bulkiest returns the part of files that costs the most by the number of what is in it, if any has very many.
+func Bulkiest(files []*ast.File) (Bulk, bool) {
+	all := enumerations(files, minBulk)
 	fields := map[string]*Bulk{}
 	known := map[string]bool{}
-	x.eachNamed(func(name string, n ast.Node) bool {
+	eachNamed(files, func(name string, n ast.Node) bool {
 		field, is := n.(*ast.Field)
 		if !is || known[name] {
 			return true
@@ -93,10 +93,10 @@ func (b Bulk) cost() int {
 	return b.Count
 }
 
-// eachNamed calls a function with the nodes of the author's files, and the path of the fields around each or of itself. It
+// eachNamed calls a function with the nodes of files, and the path of the fields around each or of itself. It
 // says whether to look into a node.
-func (x *Index) eachNamed(each func(name string, n ast.Node) bool) {
-	for _, f := range x.files {
+func eachNamed(files []*ast.File, each func(name string, n ast.Node) bool) {
+	for _, f := range files {
 		var path []string
 		ast.Walk(f, func(n ast.Node) bool {
 			if field, is := n.(*ast.Field); is {

@@ -21,7 +21,7 @@ type Compared struct {
 var comparing = map[token.Token]bool{token.EQL: true, token.NEQ: true, token.LSS: true, token.LEQ: true, token.GTR: true, token.GEQ: true}
 
 // Compared returns the literals that the text compares fields of the custom resource with, by position.
-func (x *Index) Compared() []Compared {
+func (x *Examples) Compared() []Compared {
 	var out []Compared
 	add := func(reference, literal ast.Expr) {
 		value, ok := literalOf(literal)

@@ -49,7 +49,7 @@ func (x *Index) Comparisons() []Comparison {
 }
 
 // operand returns one side of a comparison.
-func (x *Index) operand(e ast.Expr) Operand {
+func (x *names) operand(e ast.Expr) Operand {
 	switch e := e.(type) {
 	case *ast.ParenExpr:
 		return x.operand(e.X)

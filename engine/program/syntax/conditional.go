@@ -81,19 +81,37 @@ func (x *reader) beyondCR(m Member) bool {
 	return r.leadsBeyondCR()
 }
 
+// Comprehensions are what may be in a package if their conditions hold.
+type Comprehensions struct {
+	// conditionals are the additions of comprehensions to the components, and
+	// conditionalParts are the parts that comprehensions within a component add to it.
+	conditionals     []Conditional
+	conditionalParts map[string][]string
+	// embeddings are the positions at which components are embedded that the text does not show.
+	embeddings []span
+	// rootGuards are the comprehensions at the root, whatever they add.
+	rootGuards []Conditional
+	// hooks are the additions of comprehensions to the hooks of each phase. hooksEmbed is true
+	// if there may be more phases than the text shows.
+	hooks      map[string]*[hookPlaces]Additions
+	hooksEmbed bool
+}
+
 // Conditionals returns what comprehensions add to the components.
-func (x *Index) Conditionals() []Conditional { return x.conditionals }
+func (c *Comprehensions) Conditionals() []Conditional { return c.conditionals }
 
 // RootGuards returns the comprehensions at the root, whatever they add.
-func (x *Index) RootGuards() []Conditional { return x.rootGuards }
+func (c *Comprehensions) RootGuards() []Conditional { return c.rootGuards }
 
 // ConditionalParts returns which parts comprehensions within a component add to it.
-func (x *Index) ConditionalParts(component string) []string { return x.conditionalParts[component] }
+func (c *Comprehensions) ConditionalParts(component string) []string {
+	return c.conditionalParts[component]
+}
 
 // Hides reports whether a comprehension at a place may add components that the text
 // does not show.
-func (x *Index) Hides(at fault.Position) bool {
-	return len(x.conditionals) == 0 || slices.ContainsFunc(x.embeddings, func(s span) bool { return s.holds(at) })
+func (c *Comprehensions) Hides(at fault.Position) bool {
+	return len(c.conditionals) == 0 || slices.ContainsFunc(c.embeddings, func(s span) bool { return s.holds(at) })
 }
 
 // A Place is a struct in which a hook may be written, each in the one before it. Each may
@@ -167,33 +185,33 @@ func (x *reader) addHook(phase string, in [hookPlaces]Member, depth int) {
 }
 
 // HookAdditions returns what the comprehensions in a struct add to the hooks of a phase.
-func (x *Index) HookAdditions(phase string, in Place) Additions {
+func (c *Comprehensions) HookAdditions(phase string, in Place) Additions {
 	var out Additions
-	if at := x.hooks[phase]; at != nil {
+	if at := c.hooks[phase]; at != nil {
 		out = at[in]
 	}
-	out.Embeds = out.Embeds || in == InHooks && x.hooksEmbed
+	out.Embeds = out.Embeds || in == InHooks && c.hooksEmbed
 	return out
 }
 
 // HookGuards returns the conditionals in the struct that has the hooks of a phase, also those of
 // other phases.
-func (x *Index) HookGuards(phase string, in Place) []Conditional {
+func (c *Comprehensions) HookGuards(phase string, in Place) []Conditional {
 	if in == InPhase {
-		return x.HookAdditions(phase, in).Conditionals
+		return c.HookAdditions(phase, in).Conditionals
 	}
 	var out []Conditional
 	if in == InRoot {
-		out = append(out, x.rootGuards...)
+		out = append(out, c.rootGuards...)
 	}
-	for _, p := range slices.Sorted(maps.Keys(x.hooks)) {
-		out = append(out, x.hooks[p][in].Conditionals...)
+	for _, p := range slices.Sorted(maps.Keys(c.hooks)) {
+		out = append(out, c.hooks[p][in].Conditionals...)
 	}
 	return out
 }
 
 // HasHooks reports whether the package writes hooks.
-func (x *Index) HasHooks() bool { return len(x.fields["hooks"]) > 0 }
+func (x *names) HasHooks() bool { return len(x.fields["hooks"]) > 0 }
 
 // MayHaveHooks reports whether there may be hooks of a phase, as far as the text shows.
 func (x *Index) MayHaveHooks(phase string) bool {

@@ -12,7 +12,7 @@ import (
 
 // Presence returns the chain of selections and its root, if a comparison asks only whether there is
 // something at a path in the resource, the live objects or the inputs. Otherwise the root is nil.
-func (x *Index) Presence(e *ast.BinaryExpr) (chain ast.Expr, root *ast.Ident) {
+func (x *names) Presence(e *ast.BinaryExpr) (chain ast.Expr, root *ast.Ident) {
 	if _, ok := e.Y.(*ast.BottomLit); !ok || !isBottomComparison(e) {
 		return nil, nil
 	}
@@ -27,7 +27,7 @@ func (x *Index) Presence(e *ast.BinaryExpr) (chain ast.Expr, root *ast.Ident) {
 
 // filledOnly reports whether what a path leads to is only filled in: what the package declares there
 // itself may have a default.
-func (x *Index) filledOnly(root string, path []string) bool {
+func (x *names) filledOnly(root string, path []string) bool {
 	switch root {
 	case "cr":
 		return true
@@ -99,7 +99,7 @@ func (x *Index) valuesIn(e ast.Expr, parameters bool) []Reference {
 }
 
 // elementsIn returns the references to elements of what comprehensions go over.
-func (x *Index) elementsIn(e ast.Expr) []Reference {
+func (x *names) elementsIn(e ast.Expr) []Reference {
 	var out []Reference
 	ast.Walk(e, func(n ast.Node) bool {
 		c, ok := asChain(n)
@@ -134,7 +134,7 @@ func (x *Index) elementsIn(e ast.Expr) []Reference {
 
 // PathOf returns what a chain of selections in the text leads to, if that is in one of the fields
 // that the engine fills.
-func (x *Index) PathOf(e ast.Expr) ([]string, bool) {
+func (x *names) PathOf(e ast.Expr) ([]string, bool) {
 	c := chainOf(e)
 	names, all := c.literal()
 	if c.root() == nil || !all {

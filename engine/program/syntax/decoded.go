@@ -48,8 +48,20 @@ var decoders = map[string]struct {
 	"strconv.ParseNumber":     {FormatNumber, 0},
 }
 
+// Examples are the values that the text of a package shows, or says how they are written. A check makes up resources and
+// inputs by them.
+type Examples struct {
+	*names
+
+	files []*ast.File
+	order []string
+}
+
+// Examples returns the values that the text shows.
+func (x *Index) Examples() *Examples { return &Examples{&x.names, x.files, x.order} }
+
 // Decoded returns the texts of inputs that the package decodes, in the order of the text.
-func (x *Index) Decoded() []Decoded {
+func (x *Examples) Decoded() []Decoded {
 	var out []Decoded
 	for _, f := range x.files {
 		ast.Walk(f, func(n ast.Node) bool {
@@ -71,7 +83,7 @@ func (x *Index) Decoded() []Decoded {
 }
 
 // decodedComparison returns the part that is compared with a literal.
-func (x *Index) decodedComparison(e, literal ast.Expr) []Decoded {
+func (x *Examples) decodedComparison(e, literal ast.Expr) []Decoded {
 	value, ok := literalOf(literal)
 	if !ok {
 		return nil
@@ -84,7 +96,7 @@ func (x *Index) decodedComparison(e, literal ast.Expr) []Decoded {
 }
 
 // decodedProvided returns the part for whose absence an expression provides.
-func (x *Index) decodedProvided(b *ast.BinaryExpr) []Decoded {
+func (x *Examples) decodedProvided(b *ast.BinaryExpr) []Decoded {
 	var out []Decoded
 	for _, e := range providedBy(b) {
 		out = append(out, x.decodedBy(e, 0)...)
@@ -118,7 +130,7 @@ func conjunctsOf(e ast.Expr) []ast.Expr {
 
 // decodedBy returns what an expression decodes, also through names that stand for it. A text that is decoded
 // twice, as JSON in base64, counts by the outer format.
-func (x *Index) decodedBy(e ast.Expr, depth int) []Decoded {
+func (x *Examples) decodedBy(e ast.Expr, depth int) []Decoded {
 	if depth > maxAliases {
 		return nil
 	}
@@ -137,7 +149,7 @@ func (x *Index) decodedBy(e ast.Expr, depth int) []Decoded {
 }
 
 // decodedByCall returns what a call decodes.
-func (x *Index) decodedByCall(call *ast.CallExpr, depth int) []Decoded {
+func (x *Examples) decodedByCall(call *ast.CallExpr, depth int) []Decoded {
 	d, decodes := decoders[function(call.Fun)]
 	if !decodes || len(call.Args) <= d.argument {
 		return nil
@@ -150,7 +162,7 @@ func (x *Index) decodedByCall(call *ast.CallExpr, depth int) []Decoded {
 }
 
 // decodedByName returns what a name stands for: the elements of a loop, or what is declared.
-func (x *Index) decodedByName(id *ast.Ident, depth int) []Decoded {
+func (x *Examples) decodedByName(id *ast.Ident, depth int) []Decoded {
 	if _, rooted := x.rooted(id); rooted {
 		return nil
 	}
@@ -181,7 +193,7 @@ func valueChainOr(e ast.Expr) ast.Expr {
 }
 
 // inputText returns the path of the input's text that an expression is, also if that is in base64 or in quotes.
-func (x *Index) inputText(e ast.Expr, depth int) ([]string, bool) {
+func (x *Examples) inputText(e ast.Expr, depth int) ([]string, bool) {
 	if in, ok := e.(*ast.Interpolation); ok && len(in.Elts) == 3 && isQuote(in.Elts[0]) && isQuote(in.Elts[2]) {
 		e = in.Elts[1]
 	}
@@ -204,7 +216,7 @@ func isQuote(e ast.Expr) bool {
 
 // inputPath returns the path of a reference into the objects of an input, also by the variable of a loop over
 // them, or nil.
-func (x *Index) inputPath(e ast.Expr) []string {
+func (x *Examples) inputPath(e ast.Expr) []string {
 	e = unparenthesized(e)
 	if path := x.operand(e).Path; len(path) > 3 && path[0] == "inputs" {
 		return path
@@ -240,7 +252,7 @@ func unparenthesized(e ast.Expr) ast.Expr {
 
 // ComparedInputs returns the literals that the text compares fields of the objects of inputs with, or looks up by them, in
 // the order of the text.
-func (x *Index) ComparedInputs() []Compared {
+func (x *Examples) ComparedInputs() []Compared {
 	var out []Compared
 	for _, f := range x.files {
 		ast.Walk(f, func(n ast.Node) bool {
@@ -265,7 +277,7 @@ func (x *Index) ComparedInputs() []Compared {
 }
 
 // lookups returns the names of the fields of a struct of the package, if a field of an input says which one is meant.
-func (x *Index) lookups(e *ast.IndexExpr) []Compared {
+func (x *Examples) lookups(e *ast.IndexExpr) []Compared {
 	c := chainOf(e.X)
 	path := x.inputPath(e.Index)
 	if path == nil || c.root() == nil || len(c.steps) > 0 {
@@ -295,7 +307,7 @@ type Defaulted struct {
 }
 
 // Defaulted returns the fields of inputs for whose absence the text provides, by component and then in the order of the text.
-func (x *Index) Defaulted() []Defaulted {
+func (x *Examples) Defaulted() []Defaulted {
 	var out []Defaulted
 	for _, name := range x.order {
 		for _, m := range x.definitions[name] {
@@ -317,7 +329,7 @@ func (x *Index) Defaulted() []Defaulted {
 }
 
 // defaultedIn is Defaulted for one node.
-func (x *Index) defaultedIn(n ast.Node, component string) []Defaulted {
+func (x *Examples) defaultedIn(n ast.Node, component string) []Defaulted {
 	var out []Defaulted
 	ast.Walk(n, func(n ast.Node) bool {
 		b, ok := n.(*ast.BinaryExpr)
@@ -358,7 +370,7 @@ func (x *Index) Decides(input string) []Reference {
 
 // Words returns the texts that the package writes as literals or names fields by, and the expressions that it matches
 // texts with, in the order of the text; the names come last.
-func (x *Index) Words() (texts, patterns []string) {
+func (x *Examples) Words() (texts, patterns []string) {
 	var names []string
 	add := func(to *[]string, word string) {
 		if word != "" && !slices.Contains(*to, word) {

@@ -30,7 +30,7 @@ func (x *reader) addRoot(m Member, depth int) {
 }
 
 // isContract reports whether an expression embeds the contract, which has no components.
-func (x *Index) isContract(e ast.Expr) bool {
+func (x *names) isContract(e ast.Expr) bool {
 	s, ok := e.(*ast.SelectorExpr)
 	if !ok {
 		return false
@@ -49,7 +49,7 @@ func (x *Index) isContract(e ast.Expr) bool {
 
 // embeddedMembers returns the members of an embedded value, with the guards of the embedding. It
 // returns only those that the text of the package shows.
-func (x *Index) embeddedMembers(m Member, depth int) []Member {
+func (x *names) embeddedMembers(m Member, depth int) []Member {
 	var out []Member
 	for _, at := range x.possibleMembers(m.value, depth) {
 		eachMember(at.value, slices.Concat(m.guards, at.guards), func(d Member) { out = append(out, d) })
@@ -59,7 +59,7 @@ func (x *Index) embeddedMembers(m Member, depth int) []Member {
 
 // possibleMembers returns the members that an expression may refer to in the text of the package.
 // If data selects a member, it returns all that could be selected.
-func (x *Index) possibleMembers(e ast.Expr, depth int) []Member {
+func (x *names) possibleMembers(e ast.Expr, depth int) []Member {
 	c := chainOf(e)
 	if c.root() == nil || depth > maxAliases {
 		return nil
@@ -101,7 +101,7 @@ func (l *lookup) add(m Member, name string) {
 }
 
 // below looks up a name, or Each, below some members, also in the values that they embed.
-func (x *Index) below(at []Member, name string, depth int) lookup {
+func (x *names) below(at []Member, name string, depth int) lookup {
 	var out lookup
 	var look func(m Member, depth int)
 	look = func(m Member, depth int) {

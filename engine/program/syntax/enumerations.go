@@ -119,10 +119,10 @@ func textLiteral(e ast.Expr) (string, bool) {
 	return text, text != ""
 }
 
-// Enumerations returns the enumerations with at least a number of values in the author's files, in their order.
-func (x *Index) Enumerations(atLeast int) []Bulk {
+// enumerations returns the enumerations with at least a number of values in files, in their order.
+func enumerations(files []*ast.File, atLeast int) []Bulk {
 	var out []Bulk
-	x.eachNamed(func(name string, n ast.Node) bool {
+	eachNamed(files, func(name string, n ast.Node) bool {
 		e, is := n.(*ast.BinaryExpr)
 		if !is || e.Op != token.OR {
 			return true

@@ -15,40 +15,23 @@ import (
 // An Index is what the text of a package shows before any evaluation. It is immutable once
 // it is read, and safe for concurrent use.
 type Index struct {
+	names
+	Comprehensions
+
 	root fault.Position
-	// fields holds the declarations of each root field, over all files.
-	fields map[string][]Member
 	// bodies holds the members of each component that has a literal name.
 	bodies map[string][]Member
 	// anyBody holds the members of components by pattern, and dynamicBody those of
 	// components with computed names.
 	anyBody, dynamicBody []Member
-	// definitions holds the members for each component and hook. Those with computed names are
-	// under ComputedName.
-	definitions map[string][]Member
 	// fromData are the fields whose name or existence an evaluation decides.
 	fromData map[*ast.Field]bool
 	// order is the author's order of the components.
 	order []string
-	// conditionals are the additions of comprehensions to the components, and
-	// conditionalParts are the parts that comprehensions within a component add to it.
-	conditionals     []Conditional
-	conditionalParts map[string][]string
 	// opaque is true if components, or parts of one, come from an embedding, so that
 	// bodies and names may be incomplete. foreign is true if another package adds fields
 	// at the root.
 	opaque, foreign bool
-	// embeddings are the positions at which components are embedded that the text does not show.
-	embeddings []span
-	// rootGuards are the comprehensions at the root, whatever they add.
-	rootGuards []Conditional
-	// hooks are the additions of comprehensions to the hooks of each phase. hooksEmbed is true
-	// if there may be more phases than the text shows.
-	hooks      map[string]*[hookPlaces]Additions
-	hooksEmbed bool
-	// paths are the struct literals at or below components, and those at the root, by
-	// their path.
-	paths map[*ast.StructLit][]string
 	// edges are the derived edges of each component, and otherEdges those of
 	// components whose names only an evaluation knows.
 	edges      map[string][]DerivedEdge
@@ -66,9 +49,6 @@ type Index struct {
 	needed map[string]bool
 	// readBy are the components that refer to each input.
 	readBy map[string][]string
-	// labelled are the hidden fields and definitions, by label: a template is given its
-	// parameters by fields of the same label, wherever those are.
-	labelled map[string][]Member
 	// secretSpec are the fields of the custom resource that Secrets are rendered from, and
 	// secretContent are the members of their content, as far as the text shows Secrets.
 	secretSpec    [][]string
@@ -76,6 +56,21 @@ type Index struct {
 	files         []*ast.File
 	// imports leads to what is imported. It is nil once the index is read.
 	imports *imports
+}
+
+// names are what the names in the text of a package lead to.
+type names struct {
+	// fields holds the declarations of each root field, over all files.
+	fields map[string][]Member
+	// definitions holds the members for each component and hook. Those with computed names are
+	// under ComputedName.
+	definitions map[string][]Member
+	// paths are the struct literals at or below components, and those at the root, by
+	// their path.
+	paths map[*ast.StructLit][]string
+	// labelled are the hidden fields and definitions, by label: a template is given its
+	// parameters by fields of the same label, wherever those are.
+	labelled map[string][]Member
 }
 
 // A reader fills an index.
@@ -105,19 +100,23 @@ func ReadInstance(inst *build.Instance) *Index {
 
 func newReader(files []*ast.File) *reader {
 	return &reader{clauses: map[ast.Clause]bool{}, Index: &Index{
-		files:            files,
-		fields:           map[string][]Member{},
-		conditionalParts: map[string][]string{},
-		bodies:           map[string][]Member{},
-		definitions:      map[string][]Member{},
-		needed:           map[string]bool{},
-		readBy:           map[string][]string{},
-		hooks:            map[string]*[hookPlaces]Additions{},
-		paths:            map[*ast.StructLit][]string{},
-		edges:            map[string][]DerivedEdge{},
-		labelled:         map[string][]Member{},
-		selections:       map[fault.Origin][]Selection{},
-		declarations:     map[string][]Reading{},
+		names: names{
+			fields:      map[string][]Member{},
+			definitions: map[string][]Member{},
+			paths:       map[*ast.StructLit][]string{},
+			labelled:    map[string][]Member{},
+		},
+		Comprehensions: Comprehensions{
+			conditionalParts: map[string][]string{},
+			hooks:            map[string]*[hookPlaces]Additions{},
+		},
+		files:        files,
+		bodies:       map[string][]Member{},
+		needed:       map[string]bool{},
+		readBy:       map[string][]string{},
+		edges:        map[string][]DerivedEdge{},
+		selections:   map[fault.Origin][]Selection{},
+		declarations: map[string][]Reading{},
 	}}
 }
 
@@ -369,7 +368,7 @@ func (x *Index) MayHave(member string, path ...string) bool {
 }
 
 // at returns the members at a path, such as components, web, objects.
-func (x *Index) at(path []string) []Member {
+func (x *names) at(path []string) []Member {
 	within := x.fields[path[0]]
 	if len(path) > 1 && path[0] == "components" {
 		within, path = x.definitions[path[1]], path[1:]
@@ -382,7 +381,7 @@ func (x *Index) at(path []string) []Member {
 
 // PositionOf returns where a member at a path is written, such as components, web,
 // objects, service. It is zero for what only an evaluation knows.
-func (x *Index) PositionOf(path ...string) fault.Position {
+func (x *names) PositionOf(path ...string) fault.Position {
 	for _, m := range x.at(path) {
 		return m.Position()
 	}
@@ -390,7 +389,7 @@ func (x *Index) PositionOf(path ...string) fault.Position {
 }
 
 // Written returns how many times the text has a field, as far as it shows.
-func (x *Index) Written(path []string) int { return len(x.at(path)) }
+func (x *names) Written(path []string) int { return len(x.at(path)) }
 
 // Names returns the names that are written below a path, such as components or
 // components.web.outputs, and whether there may be more that only an evaluation knows.
@@ -413,7 +412,7 @@ func (x *Index) Names(path ...string) (names []string, open bool) {
 func (x *Index) Root() fault.Position { return x.root }
 
 // Fields returns the declarations at the root, by name.
-func (x *Index) Fields() []Member {
+func (x *names) Fields() []Member {
 	var out []Member
 	for _, name := range slices.Sorted(maps.Keys(x.fields)) {
 		out = append(out, x.fields[name]...)
@@ -429,7 +428,7 @@ func (x *Index) Foreign() bool { return x.foreign }
 
 // Declared returns the paths of all that is written below a root field: the literal names
 // up to the first that is none.
-func (x *Index) Declared(root string) [][]string {
+func (x *names) Declared(root string) [][]string {
 	var out [][]string
 	var declare func(path []string, m Member)
 	declare = func(path []string, m Member) {

@@ -104,7 +104,7 @@ const maxAliases = 16
 // pathOf returns the path that an identifier stands for, if it leads to one of
 // the roots: by its own name, as the name of a field beside or around the place,
 // or as a name for another chain.
-func (x *Index) pathOf(id *ast.Ident, depth int) ([]string, bool) {
+func (x *names) pathOf(id *ast.Ident, depth int) ([]string, bool) {
 	if path, ok := x.rooted(id); ok {
 		return path, true
 	}
@@ -118,7 +118,7 @@ func (x *Index) pathOf(id *ast.Ident, depth int) ([]string, bool) {
 
 // rooted returns the path of an identifier that is one of the roots by its own name, or
 // the name of a field in one of them.
-func (x *Index) rooted(id *ast.Ident) ([]string, bool) {
+func (x *names) rooted(id *ast.Ident) ([]string, bool) {
 	if name := fieldName(id); atRoot(id) && (slices.Contains(roots, name)) {
 		return []string{name}, true
 	}
@@ -133,7 +133,7 @@ func (x *Index) rooted(id *ast.Ident) ([]string, bool) {
 
 // pathThrough returns the path that an identifier stands for by one of its declarations,
 // if that is another name for one.
-func (x *Index) pathThrough(id *ast.Ident, m Member, depth int) ([]string, bool) {
+func (x *names) pathThrough(id *ast.Ident, m Member, depth int) ([]string, bool) {
 	c := chainOf(m.value)
 	names, all := c.literal()
 	if depth > maxAliases || c.root() == nil || c.root() == id || !all {

@@ -297,7 +297,7 @@ func (r *references) chain(e ast.Expr) bool {
 }
 
 // declared returns what an identifier that leads to none of the roots stands for.
-func (x *Index) declared(id *ast.Ident) []Member {
+func (x *names) declared(id *ast.Ident) []Member {
 	switch n := id.Node.(type) {
 	case *ast.LetClause:
 		return []Member{{value: n.Expr}}

@@ -125,7 +125,7 @@ type resolution struct {
 // at a call that makes a new value; ends reports that it stopped there.
 //
 // All analyses of the text follow references with this function.
-func (x *Index) resolve(e ast.Node, path []string) (out []resolution, ends bool) {
+func (x *names) resolve(e ast.Node, path []string) (out []resolution, ends bool) {
 	to := func(value ast.Expr) { out = append(out, resolution{Member: Member{value: value}, path: path}) }
 	switch e := e.(type) {
 	case *ast.Alias:
@@ -165,7 +165,7 @@ func (x *Index) resolve(e ast.Node, path []string) (out []resolution, ends bool)
 }
 
 // resolveChain resolves a chain by one step.
-func (x *Index) resolveChain(c chain, path []string) []resolution {
+func (x *names) resolveChain(c chain, path []string) []resolution {
 	root := c.root()
 	all := slices.Concat(c.names(), path)
 	if root == nil {
@@ -191,7 +191,7 @@ func (x *Index) resolveChain(c chain, path []string) []resolution {
 }
 
 // resolveField resolves a chain that begins at a field of the package by one step.
-func (x *Index) resolveField(c chain, root *ast.Ident, path []string) (out []resolution) {
+func (x *names) resolveField(c chain, root *ast.Ident, path []string) (out []resolution) {
 	all := slices.Concat(c.names(), path)
 	add := func(m Member, path []string) { out = append(out, resolution{Member: m, path: path}) }
 	external := func(from []string) bool {
@@ -236,7 +236,7 @@ func externalReference(root *ast.Ident, from, names []string) (*Reference, bool)
 
 // resolveStruct resolves a path in a struct by one step. A struct that only embeds one value is
 // equivalent to it.
-func (x *Index) resolveStruct(l *ast.StructLit, path []string) (out []resolution, ends bool) {
+func (x *names) resolveStruct(l *ast.StructLit, path []string) (out []resolution, ends bool) {
 	if len(path) == 0 {
 		if len(l.Elts) != 1 {
 			return nil, true

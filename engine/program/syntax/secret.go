@@ -17,12 +17,18 @@ const SecretKind = "Secret"
 // SecretFields are the fields of a Secret that are secret.
 var SecretFields = []string{"data", "stringData"}
 
-// SecretSpec returns the fields of the custom resource that the package makes Secrets of,
-// as far as the text shows Secrets.
-func (x *Index) SecretSpec() [][]string { return x.secretSpec }
+// Secrets are what the text of a package shows of Secrets, and of what objects are made of.
+type Secrets struct{ index *Index }
 
-// SecretTexts returns the texts that the package itself has written into its Secrets.
-func (x *Index) SecretTexts() []string { return literalsOf(x.secretContent) }
+// Secrets returns what the text shows of Secrets.
+func (x *Index) Secrets() Secrets { return Secrets{x} }
+
+// Spec returns the fields of the custom resource that the package makes Secrets of,
+// as far as the text shows Secrets.
+func (s Secrets) Spec() [][]string { return s.index.secretSpec }
+
+// Texts returns the texts that the package itself has written into its Secrets.
+func (s Secrets) Texts() []string { return literalsOf(s.index.secretContent) }
 
 // DistinctPaths returns each of some paths once, in order.
 func DistinctPaths(paths [][]string) [][]string {
@@ -30,26 +36,26 @@ func DistinctPaths(paths [][]string) [][]string {
 	return slices.CompactFunc(paths, slices.Equal)
 }
 
-// WholeSpec stands for all fields of the spec.
-var WholeSpec = []string{"cr", "spec"}
+// wholeSpec stands for all fields of the spec.
+var wholeSpec = []string{"cr", "spec"}
 
 // SpecOf returns the fields of the custom resource from which the content of an object
 // comes. Where the text does not show the content, the fields of the whole object count,
 // or those of the component.
-func (x *Index) SpecOf(component, object string) [][]string {
-	s := &secretText{index: x}
-	of := s.component(component)
-	declared := s.object(component, object)
-	content := s.content(declared)
+func (s Secrets) SpecOf(component, object string) [][]string {
+	t := &secretText{index: s.index}
+	of := t.component(component)
+	declared := t.object(component, object)
+	content := t.content(declared)
 	switch {
-	case len(of) == 0 || x.foreign:
-		return [][]string{WholeSpec}
-	case s.foreign || len(declared) == 0:
-		return x.specIn(of)
+	case len(of) == 0 || s.index.foreign:
+		return [][]string{wholeSpec}
+	case t.foreign || len(declared) == 0:
+		return s.index.specIn(of)
 	case len(content) == 0:
-		return x.specIn(declared)
+		return s.index.specIn(declared)
 	}
-	return x.specIn(content)
+	return s.index.specIn(content)
 }
 
 // specIn returns the fields of the custom resource that some members rest on.
@@ -64,7 +70,7 @@ func (x *Index) specIn(members []Member) [][]string {
 		switch {
 		case ref.Path[0] != "cr":
 		case len(ref.Path) == 1:
-			out = append(out, WholeSpec)
+			out = append(out, wholeSpec)
 		case ref.Path[1] == "spec", len(ref.Path) > 3 && ref.Path[1] == "metadata" && ref.Path[2] == "annotations":
 			out = append(out, ref.Path)
 		}
@@ -140,7 +146,7 @@ func (x *reader) addSecrets() {
 			s := &secretText{index: x.Index}
 			declared := s.object(component, object)
 			if s.kindOf(declared) == SecretKind {
-				x.secretSpec = append(x.secretSpec, x.SpecOf(component, object)...)
+				x.secretSpec = append(x.secretSpec, x.Secrets().SpecOf(component, object)...)
 				x.secretContent = append(x.secretContent, s.content(declared)...)
 			}
 		}
@@ -230,38 +236,38 @@ func (s *secretText) at(path []string) []Member {
 
 // KindAt returns the kind of the object or input at a path, or "" where the text does not
 // have it.
-func (x *Index) KindAt(path []string) string {
-	s := &secretText{index: x}
-	return s.kindOf(s.at(path))
+func (s Secrets) KindAt(path []string) string {
+	t := &secretText{index: s.index}
+	return t.kindOf(t.at(path))
 }
 
 // RestsOn returns the references on which an object of a component, or of a hook, may
 // rest, and whether the text shows all of them.
-func (x *Index) RestsOn(component, object string) (refs []Reference, shown bool) {
-	s := &secretText{index: x}
-	from := s.component(component)
-	declared := s.object(component, object)
-	if !s.foreign && len(declared) > 0 {
+func (s Secrets) RestsOn(component, object string) (refs []Reference, shown bool) {
+	t := &secretText{index: s.index}
+	from := t.component(component)
+	declared := t.object(component, object)
+	if !t.foreign && len(declared) > 0 {
 		from = declared
 	}
-	return x.referencesIn(from), len(from) > 0 && !x.foreign
+	return s.index.referencesIn(from), len(from) > 0 && !s.index.foreign
 }
 
 // IdentityRestsOn returns the references that the identity of an object may depend on. If the text
 // does not have the identity, the references of the whole object count.
-func (x *Index) IdentityRestsOn(component, object string) []Reference {
-	s := &secretText{index: x}
-	declared := s.object(component, object)
-	meta := s.under(declared, "metadata")
-	name := s.under(meta, "name")
+func (s Secrets) IdentityRestsOn(component, object string) []Reference {
+	t := &secretText{index: s.index}
+	declared := t.object(component, object)
+	meta := t.under(declared, "metadata")
+	name := t.under(meta, "name")
 	if len(name) == 0 {
 		name = meta
 	}
-	names := slices.Concat(s.under(declared, "apiVersion"), s.under(declared, "kind"), name, s.under(meta, "namespace"))
-	if s.foreign || x.foreign || len(name) == 0 {
+	names := slices.Concat(t.under(declared, "apiVersion"), t.under(declared, "kind"), name, t.under(meta, "namespace"))
+	if t.foreign || s.index.foreign || len(name) == 0 {
 		names = declared
 	}
-	return x.referencesIn(names)
+	return s.index.referencesIn(names)
 }
 
 // FieldRestsOn returns the references on which a field of the root rests.

@@ -184,7 +184,7 @@ func (c *copies) secretOrSpec(r Reference) (string, bool) {
 	}
 	for _, path := range c.index.secretSpec {
 		n := min(len(path), len(r.Path))
-		if n > len(WholeSpec) && slices.Equal(path[:n], r.Path[:n]) {
+		if n > len(wholeSpec) && slices.Equal(path[:n], r.Path[:n]) {
 			return Reference{Path: r.Path}.String(), true
 		}
 	}

@@ -320,7 +320,7 @@ func isImport(id *ast.Ident) bool {
 }
 
 // isScalarName reports whether a name is one of CUE for a kind of scalars, and not a field of the package.
-func (x *Index) isScalarName(id *ast.Ident) bool {
+func (x *names) isScalarName(id *ast.Ident) bool {
 	return id.Node == nil && slices.Contains(scalarNames, id.Name) && len(x.fields[id.Name]) == 0
 }
 

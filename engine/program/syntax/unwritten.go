@@ -43,7 +43,7 @@ func (x *Index) FirstUnwritten(component string, path []string) (at int, known [
 }
 
 // within returns the members at a path below others, and whether the text shows all of them.
-func (x *Index) within(within []Member, path ...string) ([]Member, bool) {
+func (x *names) within(within []Member, path ...string) ([]Member, bool) {
 	for _, name := range path {
 		next, all, _ := x.membersOf(within, name)
 		if !all || len(next) == 0 {
@@ -56,7 +56,7 @@ func (x *Index) within(within []Member, path ...string) ([]Member, bool) {
 
 // membersOf returns the members with a name below others, also those of templates, whether the
 // text shows all members, and their names.
-func (x *Index) membersOf(within []Member, name string) (out []Member, all bool, names []string) {
+func (x *names) membersOf(within []Member, name string) (out []Member, all bool, names []string) {
 	found := x.below(within, name, 0)
 	foreign := slices.ContainsFunc(found.hidden, func(m Member) bool { return !x.isContract(m.value) })
 	return found.named, len(within) > 0 && !found.open && !foreign, found.names

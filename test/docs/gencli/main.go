@@ -102,14 +102,26 @@ func page(operetta func(args ...string) (string, error)) (string, error) {
 	if len(commands) == 0 {
 		return "", errors.New("operetta --help lists no commands")
 	}
-	for _, c := range commands {
-		help, err := operetta(c, "--help")
-		if err != nil {
-			return "", err
-		}
-		write(&b, "operetta "+c, help)
+	if err := writeAll(&b, operetta, nil, commands); err != nil {
+		return "", err
 	}
 	return b.String(), nil
+}
+
+// writeAll writes the help of commands, each followed by that of its own commands.
+func writeAll(b *strings.Builder, operetta func(args ...string) (string, error), of, commands []string) error {
+	for _, c := range commands {
+		path := append(slices.Clone(of), c)
+		help, err := operetta(append(path, "--help")...)
+		if err != nil {
+			return err
+		}
+		write(b, "operetta "+strings.Join(path, " "), help)
+		if err := writeAll(b, operetta, path, commandsIn(help)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func write(b *strings.Builder, title, help string) {

@@ -61,6 +61,16 @@ var Played = []string{
 
 // Left are the commands that are not run, each with the reason.
 var Left = map[string]string{
+	"operetta vet --timeout 5m ./large":                                                               "the script vet_large of cmd/operetta has such a package, and a shorter time",
+	"operetta install ./cue/webapp -n team-a,team-b":                                                  "the script rbac of cmd/operetta runs it with such a list, and test/rights runs an operator under its roles",
+	"operetta install ./hello --namespace team-a,team-b":                                              "the same",
+	"operetta rbac ./cue/webapp -n team-a,team-b":                                                     "the same",
+	"operetta new cr ./cue/webapp --name shop > shop.yaml":                                            "it writes a file; the script new_cr of cmd/operetta plays it",
+	"operetta new cr ./cue/webapp | operetta render ./cue/webapp -f -":                                "the same",
+	"operetta crd migrate webapps --dry-run":                                                          "test/e2e migrates 500 resources",
+	"operetta crd migrate webapps.example.com --dry-run":                                              "the same",
+	"operetta crd migrate webapps.example.com":                                                        "the same",
+	"operetta crd migrate":                                                                            "the same",
 	"operetta run --shadow ./cue/webapp":                                                              "it runs until somebody ends it; test/e2e compares with an operator that it has",
 	"operetta run --shadow --until-same --timeout 10m ./cue/webapp":                                   "it needs another operator; test/e2e has one, and takes its kind over",
 	"operetta run --shadow --until-same --timeout 10m ./cue/webapp -o json":                           "the same",

@@ -1,0 +1,290 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Resources are the custom resources of some namespaces, for all controllers that act as one user. Each namespace has a
+// cache and a client of its own. The library's cache of several namespaces has synced once all of them have, so that
+// one that cannot be listed would stop the others; and its client takes what it sees of one namespace as a proof
+// that it has seen everything before that in the others, which have watches of their own.
+//
+// Start runs the caches. They need no leader election: a process that stands by has them ready.
+type Resources struct {
+	namespaces object.Namespaces
+	parts      map[string]Cache
+
+	mu sync.Mutex
+	// sources are those that a controller has started, by kinds.
+	sources map[schema.GroupVersionKind][]*resourceSource
+}
+
+// NewResources returns the custom resources of some namespaces, as a connection reads them. The caller starts them, or
+// adds them to the connection.
+func NewResources(mgr Connection, namespaces object.Namespaces, options cache.Options) (*Resources, error) {
+	out := &Resources{namespaces: namespaces, parts: map[string]Cache{}, sources: map[schema.GroupVersionKind][]*resourceSource{}}
+	for _, namespace := range namespaces.Lists() {
+		part, err := NewCache(mgr, namespace, options)
+		if err != nil {
+			return nil, err
+		}
+		out.parts[namespace] = part
+	}
+	return out, nil
+}
+
+// Start implements manager.Runnable.
+func (r *Resources) Start(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, part := range r.parts {
+		group.Go(func() error { return part.Start(ctx) })
+	}
+	return group.Wait()
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (r *Resources) NeedLeaderElection() bool { return false }
+
+// errNotSynced says that the engine would act on half of the truth.
+var errNotSynced = errors.New("the caches are not synced yet")
+
+// Check errors while a kind has not been listed. Of several namespaces, one is enough, if the others cannot be
+// listed.
+func (r *Resources) Check(ctx context.Context) error {
+	if only, alone := r.parts[r.namespaces.Lists()[0]]; alone && len(r.parts) == 1 {
+		if !only.WaitForCacheSync(ctx) {
+			return errNotSynced
+		}
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, of := range r.sources {
+		if isAny(of, waitingForList) || isAny(of, cannotBeListed) && !isAny(of, listed) {
+			return errNotSynced
+		}
+	}
+	return nil
+}
+
+// settle waits until each of several namespaces has been listed, or cannot be.
+func (r *Resources) settle(ctx context.Context, kind schema.GroupVersionKind) error {
+	tick := time.NewTicker(syncPoll)
+	defer tick.Stop()
+	for {
+		r.mu.Lock()
+		of := r.sources[kind]
+		r.mu.Unlock()
+		if !isAny(of, notStarted) && !isAny(of, waitingForList) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// isAny reports whether the first list of a source is that far.
+func isAny(of []*resourceSource, state listState) bool {
+	return slices.ContainsFunc(of, func(s *resourceSource) bool { return s.is(state) })
+}
+
+// Of returns the resources of a kind. Those of a cluster-scoped one are in no namespace, whatever is served.
+func (r *Resources) Of(kind schema.GroupVersionKind, scope cluster.Scope) *KindResources {
+	out := &KindResources{from: r, kind: kind, places: r.namespaces.Lists()}
+	if scope == cluster.ClusterScoped {
+		out.places = out.places[:1]
+	}
+	return out
+}
+
+// KindResources are the custom resources of one kind.
+type KindResources struct {
+	from *Resources
+	kind schema.GroupVersionKind
+	// places are the namespaces whose caches have them.
+	places []string
+}
+
+// in returns the cache that has the resources of a namespace, and whether there is one.
+func (k *KindResources) in(namespace string) (Cache, bool) {
+	if len(k.places) == 1 && (k.places[0] == "" || namespace == "") {
+		return k.from.parts[k.places[0]], true
+	}
+	part, served := k.from.parts[namespace]
+	return part, served
+}
+
+// WatchedIn returns the namespace that the watch is restricted to that sees the resources of a namespace; "" is none.
+func (k *KindResources) WatchedIn(namespace string) string {
+	if len(k.places) == 1 {
+		return k.places[0]
+	}
+	return namespace
+}
+
+// UID returns the UID of a resource. It returns "" for an unknown resource, and for every one until its cache has synced.
+func (k *KindResources) UID(key types.NamespacedName) types.UID {
+	if u := k.Get(key); u != nil {
+		return u.GetUID()
+	}
+	return ""
+}
+
+// Get returns a resource as its cache has it, or nil. It waits for nothing.
+func (k *KindResources) Get(key types.NamespacedName) *unstructured.Unstructured {
+	from, served := k.in(key.Namespace)
+	if !served || !k.synced(from) {
+		return nil
+	}
+	u := NewObject(k.kind)
+	if err := from.Get(context.Background(), key, u, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	return u
+}
+
+// synced reports whether a cache has the kind.
+func (k *KindResources) synced(in Cache) bool {
+	informer, err := in.GetInformer(context.Background(), NewObject(k.kind), cache.BlockUntilSynced(false))
+	return err == nil && informer.HasSynced()
+}
+
+// List returns all resources that the caches have, by namespace and name. Of several namespaces it leaves out those that
+// have not been listed: the watch of one enqueues its resources as soon as it can.
+func (k *KindResources) List(ctx context.Context, options ...client.ListOption) ([]*unstructured.Unstructured, error) {
+	if err := k.from.settle(ctx, k.kind); err != nil {
+		return nil, err
+	}
+	var out []*unstructured.Unstructured
+	for _, place := range k.places {
+		from := k.from.parts[place]
+		if len(k.places) > 1 && !k.synced(from) {
+			continue
+		}
+		found, err := cluster.List(ctx, from.Client, cluster.Selection{Kind: k.kind}, options...)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	slices.SortStableFunc(out, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetNamespace(), b.GetNamespace()) })
+	return out, nil
+}
+
+// Cluster returns the cluster of the resources, which reads each from its cache and writes it with the client of that.
+// The caches of objects say how a part of a large one is completed.
+func (k *KindResources) Cluster(of *Caches) cluster.Cluster {
+	all := &routed{by: map[string]cluster.Cluster{}}
+	for _, place := range k.places {
+		live := &cluster.Live{Client: k.from.parts[place].Client, Direct: of.Direct, ReadFull: of.readFull}
+		all.by[place], all.Cluster = live, cmpOr(all.Cluster, live)
+	}
+	if len(k.places) == 1 {
+		return all.Cluster
+	}
+	return all
+}
+
+// cmpOr returns the first cluster that there is.
+func cmpOr(a cluster.Cluster, b *cluster.Live) cluster.Cluster {
+	if a == nil {
+		return b
+	}
+	return a
+}
+
+// routed is a cluster of several namespaces, each of which has a client of its own.
+type routed struct {
+	cluster.Cluster // what needs no cache
+
+	by map[string]cluster.Cluster
+}
+
+// in returns the cluster of a namespace. It errors if that is not served: nothing is read there, and nothing written.
+func (r *routed) in(namespace string) (cluster.Cluster, error) {
+	if of := r.by[namespace]; of != nil {
+		return of, nil
+	}
+	return nil, fmt.Errorf("the operator does not serve the namespace %q", namespace)
+}
+
+// GetCached implements cluster.Cluster.
+func (r *routed) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	of, err := r.in(ref.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return of.GetCached(ctx, ref)
+}
+
+// ListCached implements cluster.Cluster.
+func (r *routed) ListCached(ctx context.Context, which cluster.Selection) ([]*unstructured.Unstructured, error) {
+	of, err := r.in(which.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return of.ListCached(ctx, which)
+}
+
+// Apply implements cluster.Cluster.
+func (r *routed) Apply(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	of, err := r.in(u.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	return of.Apply(ctx, u)
+}
+
+// HandOver implements cluster.Cluster.
+func (r *routed) HandOver(ctx context.Context, fields *unstructured.Unstructured) error {
+	of, err := r.in(fields.GetNamespace())
+	if err != nil {
+		return err
+	}
+	return of.HandOver(ctx, fields)
+}
+
+// Delete implements cluster.Cluster.
+func (r *routed) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error {
+	of, err := r.in(ref.Namespace)
+	if err != nil {
+		return err
+	}
+	return of.Delete(ctx, ref, uid)
+}
+
+// ApplyStatus implements cluster.Cluster.
+func (r *routed) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) error {
+	of, err := r.in(u.GetNamespace())
+	if err != nil {
+		return err
+	}
+	return of.ApplyStatus(ctx, u)
+}
+
+// ApplyFinalizers implements cluster.Cluster.
+func (r *routed) ApplyFinalizers(ctx context.Context, u *unstructured.Unstructured) error {
+	of, err := r.in(u.GetNamespace())
+	if err != nil {
+		return err
+	}
+	return of.ApplyFinalizers(ctx, u)
+}

@@ -1,0 +1,252 @@
+package watch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"operetta.dev/engine/verify"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+// streams are what the informers of a cache read from an API server: the same as they would by themselves, with another
+// decoder of objects.
+type streams struct {
+	config *rest.Config
+	client *http.Client
+	mapper meta.RESTMapper
+	// namespace is where, or "" for everywhere.
+	namespace string
+	labels    labels.Selector
+	fields    fields.Selector
+	decode    decoder
+}
+
+// A decoder makes an object of its JSON. The bytes are its only during the call.
+type decoder func(raw []byte) (*unstructured.Unstructured, error)
+
+// newStreams returns the streams of a cache with some options. They have a namespace, or all of them, and one selector for
+// all kinds.
+func newStreams(config *rest.Config, namespace string, options cache.Options, decode decoder) *streams {
+	return &streams{
+		config: dynamic.ConfigFor(config), client: options.HTTPClient, mapper: options.Mapper, namespace: namespace,
+		labels: options.DefaultLabelSelector, fields: options.DefaultFieldSelector, decode: decode,
+	}
+}
+
+// orDefault returns the stream of the kind of an object, or what an informer reads usually if the object has a Go type.
+func (s *streams) orDefault(object runtime.Object, usual toolscache.ListerWatcher) toolscache.ListerWatcher {
+	if _, is := object.(*unstructured.Unstructured); !is || s == nil {
+		return usual
+	}
+	out, err := s.of(object.GetObjectKind().GroupVersionKind())
+	if err != nil {
+		return usual // it has the same objects
+	}
+	return out
+}
+
+// of returns the stream of a kind.
+func (s *streams) of(kind schema.GroupVersionKind) (toolscache.ListerWatcher, error) {
+	mapping, err := s.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, err
+	}
+	config := rest.CopyConfig(s.config)
+	config.GroupVersion, config.APIPath = new(kind.GroupVersion()), "/apis"
+	if kind.Group == "" {
+		config.APIPath = "/api"
+	}
+	client, err := rest.RESTClientForConfigAndClient(config, s.client)
+	if err != nil {
+		return nil, fmt.Errorf("creating the client of %s: %w", kind.Kind, err)
+	}
+	k := &kindStream{s, client, mapping, s.decode}
+	if verify.MayComplete(kind.GroupKind()) {
+		k.decode = whole // the transform looks whether it has ended. An item of a list does not say of which kind it is
+	}
+	return &toolscache.ListWatch{ListWithContextFunc: k.list, WatchFuncWithContext: k.watch}, nil
+}
+
+// A kindStream has the objects of a kind.
+type kindStream struct {
+	*streams
+
+	client  rest.Interface
+	mapping *meta.RESTMapping
+	decode  decoder
+}
+
+// open sends a request.
+func (k *kindStream) open(ctx context.Context, o metav1.ListOptions) (io.ReadCloser, error) {
+	if k.labels != nil {
+		o.LabelSelector = k.labels.String()
+	}
+	if k.fields != nil {
+		o.FieldSelector = k.fields.String()
+	}
+	namespaced := k.mapping.Scope.Name() == meta.RESTScopeNameNamespace && k.namespace != ""
+	return k.client.Get().NamespaceIfScoped(k.namespace, namespaced).Resource(k.mapping.Resource.Resource).
+		SetHeader("Accept", runtime.ContentTypeJSON).SpecificallyVersionedParams(&o, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"}).Stream(ctx)
+}
+
+// list lists the objects. It decodes one after the other, so that a list takes no more memory than what the cache keeps.
+func (k *kindStream) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	body, err := k.open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	list, err := readList(body, k.decode)
+	if err != nil {
+		return nil, fmt.Errorf("decoding a list of %s: %w", k.mapping.GroupVersionKind.Kind, plainError(err))
+	}
+	kind := k.mapping.GroupVersionKind
+	for i := range list.Items {
+		// Items of the built-in kinds do not say what they are.
+		if item := &list.Items[i]; item.GetKind() == "" && item.GetAPIVersion() == "" {
+			item.SetGroupVersionKind(kind)
+		}
+	}
+	return list, nil
+}
+
+// readList reads a list. What has no items is none, whoever answered so: with an empty list, a cache would forget all that it
+// has.
+func readList(body io.Reader, decode decoder) (*unstructured.UnstructuredList, error) {
+	out := &unstructured.UnstructuredList{Object: map[string]any{}}
+	r, has := newReader(body), false
+	err := r.fields(func(name string) (err error) {
+		if name != "items" {
+			out.Object[name], err = r.any()
+			return err
+		}
+		has, out.Items = true, nil // of two, the last one counts
+		if r.PeekKind() == jsontext.KindNull {
+			return r.SkipValue()
+		}
+		return r.items(func() error {
+			raw, err := r.ReadValue()
+			if err != nil {
+				return err
+			}
+			u, err := decode(raw)
+			if err == nil {
+				out.Items = append(out.Items, *u)
+			}
+			return err
+		})
+	})
+	if err == nil {
+		err = r.end()
+	}
+	if err == nil && (!has || out.GetKind() == "" || out.GetAPIVersion() == "") {
+		err = errors.New("it is no list")
+	}
+	return out, err
+}
+
+// watch watches the objects.
+func (k *kindStream) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	o.Watch = true
+	o.AllowWatchBookmarks = true
+	body, err := k.open(ctx, o)
+	if net.IsProbableEOF(err) || net.IsTimeout(err) {
+		// Who watches goes on where it was, a bit later, after this error only, and lists all objects again after most others.
+		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("the connection broke: %v", err), 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	reporter := apierrors.NewClientErrorReporter(http.StatusInternalServerError, "GET", "ClientWatchDecoding")
+	return watch.NewStreamWatcher(&eventDecoder{body, newReader(body), k.decode}, reporter), nil
+}
+
+// An eventDecoder reads the events of a watch.
+type eventDecoder struct {
+	body   io.ReadCloser
+	reader *reader
+	decode decoder
+}
+
+var _ watch.Decoder = (*eventDecoder)(nil)
+
+// Close implements watch.Decoder.
+func (d *eventDecoder) Close() { _ = d.body.Close() }
+
+// Decode implements watch.Decoder. An API server writes the type of an event before its object.
+func (d *eventDecoder) Decode() (watch.EventType, runtime.Object, error) {
+	var of watch.EventType
+	var object runtime.Object
+	var rest []byte
+	err := d.reader.fields(func(name string) error {
+		switch name {
+		case "type":
+			v, err := d.reader.text()
+			of = watch.EventType(v)
+			return err
+		case "object":
+			raw, err := d.reader.ReadValue()
+			if err != nil || of == "" {
+				rest = append(rest, raw...) // until its type is known
+				return err
+			}
+			object, err = d.object(of, raw)
+			return err
+		}
+		return d.reader.SkipValue()
+	})
+	if err == nil && object == nil {
+		object, err = d.object(of, rest)
+	}
+	if err != nil {
+		return "", nil, plainError(err)
+	}
+	return of, object, nil
+}
+
+// object decodes the object of an event.
+func (d *eventDecoder) object(of watch.EventType, raw []byte) (runtime.Object, error) {
+	if len(raw) == 0 {
+		return nil, errors.New("an event without an object")
+	}
+	switch of {
+	case watch.Added, watch.Modified, watch.Deleted:
+		return withKind(d.decode(raw))
+	case watch.Bookmark:
+		return withKind(whole(raw))
+	case watch.Error:
+		out := &metav1.Status{}
+		return out, json.Unmarshal(raw, out)
+	}
+	return nil, fmt.Errorf("an event of type %s", strings.ToValidUTF8(string(of), "?"))
+}
+
+// withKind errors for an object of an event that does not say what it is: an informer would pass over the event.
+func withKind(u *unstructured.Unstructured, err error) (runtime.Object, error) {
+	if err != nil {
+		return nil, err
+	}
+	if u.GetKind() == "" || u.GetAPIVersion() == "" {
+		return nil, errors.New("an object without a kind")
+	}
+	return u, nil
+}

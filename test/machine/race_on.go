@@ -1,0 +1,6 @@
+//go:build race
+
+package machine
+
+// detectsRaces tells whether the race detector watches this process.
+const detectsRaces = true

@@ -1,0 +1,75 @@
+package rights
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/harness"
+)
+
+// shardBody renders a ConfigMap.
+const shardBody = `
+#Spec: text: string | *"a"
+components: web: objects: settings: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "settings-\(cr.metadata.name)", data: {text: cr.spec.text, version: "VERSION"}}
+`
+
+// What one shard decides, the others follow, and their number changes: nothing of it is refused.
+func TestShardsServePackagesOfTheClusterByTheRolesThatArePrinted(t *testing.T) {
+	t.Parallel()
+	s := harness.NewEnv(t)
+	body := func(version string) string { return strings.ReplaceAll(shardBody, "VERSION", version) }
+	folder, p := harness.NewTestPackage(t, "shardroles", body("a")), s.NewPackageObject("shardroles")
+	apply(t, operetta(t, "rbac", folder.Dir, "--packages-from-cluster", "--shards", "2", "--service-account", s.Namespace+"/operator"))
+	s.User = "system:serviceaccount:" + s.Namespace + ":operator"
+	var err error
+	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:serviceaccounts"); err != nil {
+		t.Fatal(err)
+	}
+	from := harness.MarkAudit(t)
+	start := func(shard, of int) *harness.Operator {
+		return s.StartOperator("--packages-from-cluster", "--package-selector", "test="+s.Namespace, harness.Everywhere, harness.Alone,
+			"--leader-elect", "--leader-elect-namespace", s.Namespace, "--shards", strconv.Itoa(of), "--shard", strconv.Itoa(shard))
+	}
+	members := []*harness.Operator{start(0, 2), start(1, 2)}
+	p.Apply(p.InlineBody(body("a")))
+	p.Expect("Ready", "True", "Served")
+	var all []*unstructured.Unstructured
+	for i := range 6 {
+		all = append(all, s.Create(p.Thing(s, fmt.Sprint("r", i), nil)))
+	}
+	expect := func(version string) {
+		t.Helper()
+		for _, cr := range all {
+			s.ExpectData("settings-"+cr.GetName(), "version", version)
+			s.ExpectResourceReady(cr)
+		}
+	}
+	expect("a")
+	next := p.InlineBody(body("b"))
+	if err := unstructured.SetNestedMap(next.Object, map[string]any{"share": "100%", "readyFor": "1s"}, "spec", "canary"); err != nil {
+		t.Fatal(err)
+	}
+	p.Apply(next)
+	expect("b")
+	for _, o := range members {
+		o.Stop()
+	}
+	for _, shard := range []int{2, 1, 0} {
+		start(shard, 3)
+	}
+	p.Apply(p.InlineBody(body("c")))
+	expect("c")
+	for _, cr := range all {
+		s.Delete(cr)
+	}
+	s.Delete(p.Ref())
+	s.ExpectGone(p.Ref())
+	for _, e := range s.RequestsOf(from, s.User) {
+		if e.Code == 403 {
+			t.Errorf("refused: %s %s", e.Verb, e.RequestURI)
+		}
+	}
+}
