@@ -42,12 +42,16 @@ func (p *Program) Cheap() (*Program, error) {
 		return p, nil
 	}
 	var shown []string
-	out, err := p.Recompile(func(inst *build.Instance) { shown = syntax.MatchEnumerations(inst) })
+	recompiled, err := p.Recompile(func(inst *build.Instance) { shown = syntax.MatchEnumerations(inst) })
 	if err != nil {
 		return nil, err
 	}
-	out.program.shown = shown
-	return out.program, nil
+	out := recompiled.program
+	static, config, conversions := *p.static, *p.config, *p.conversions
+	static.compiled, config.compiled, conversions.compiled = out.compiled, out.compiled, out.compiled
+	out.static, out.config, out.conversions, out.shown = &static, &config, &conversions, shown
+	out.secrets = &Secrets{index: p.index, static: &static, literals: p.secrets.literals}
+	return out, nil
 }
 
 // Shown returns faults as a person reads them, without the expressions that [Program.Cheap] puts in the place of enumerations.
