@@ -96,7 +96,6 @@ var Left = map[string]string{
 	"cue mod publish":                   "engine/registry compares what it makes with what operetta push makes",
 	"cue mod tidy":                      "it is a command of CUE, about modules of the reader",
 	"cue login":                         "the same",
-	"operetta vet --timeout 5m ./large": "nobody has this package; the script vet_large plays such ones",
 	"operetta vet -o json":              "cmd/operetta has such scripts",
 	"kubectl get webapps.v1alpha1.example.com shop -o yaml":                                       "it needs an operator with webhooks; test/e2e reads a WebApp in both versions",
 	"operetta render ./shop -f FILE":                                                              "cmd/operetta has such scripts",
