@@ -294,16 +294,24 @@ func (v vetOptions) print(s streams, dirs []string, findings []finding) error {
 		if !v.quiet || v.strict {
 			printWarnings(s.err, slices.Concat(found.Warnings, found.Unknown))
 		}
-		if found.Check != nil && !v.quiet {
-			for _, part := range found.Check.Parts {
-				printLinef(s.out, "%s: %s", dirs[i], part)
-			}
-		}
-		if found.Check != nil && len(found.Faults) == 0 && (v.coverage || len(found.cases()) > 0 && !v.quiet) {
-			printLinef(s.out, "%s: %s", dirs[i], found.Check)
-		}
+		v.printCoverage(s, dirs[i], found)
 	}
 	return nil
+}
+
+// printCoverage prints what there is too much of for all of it to be tried, and how much of the schema the resources cover.
+func (v vetOptions) printCoverage(s streams, dir string, found finding) {
+	if found.Check == nil {
+		return
+	}
+	if !v.quiet {
+		for _, part := range found.Check.Parts {
+			printLinef(s.out, "%s: %s", dir, part)
+		}
+	}
+	if len(found.Faults) == 0 && (v.coverage || len(found.cases()) > 0 && !v.quiet) {
+		printLinef(s.out, "%s: %s", dir, found.Check)
+	}
 }
 
 // A vettedPackage is what was found in one package, as JSON.

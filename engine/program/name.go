@@ -110,7 +110,7 @@ func (s *Static) closedBy(path []cue.Selector) string {
 		if len(rest) == 0 || len(names) < 2 {
 			continue
 		}
-		for _, name := range s.index.DefinitionsOf(names) {
+		for _, name := range syntax.DefinitionsOf(s.index, names) {
 			in := s.value.LookupPath(cue.MakePath(append([]cue.Selector{cue.Def(name)}, rest[:len(rest)-1]...)...))
 			if in.Exists() && in.IncompleteKind() == cue.StructKind && !in.Allows(rest[len(rest)-1]) {
 				return name

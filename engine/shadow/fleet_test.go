@@ -2,6 +2,7 @@ package shadow
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ import (
 const perComparison = 2
 
 // inBubble runs a test with a clock that moves only while everybody waits, so that it counts what no machine changes.
-func inBubble(t *testing.T, test func(t *testing.T, p *plane)) {
+func inBubble(t *testing.T, test func(p *plane)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlane(t)
@@ -23,7 +24,7 @@ func inBubble(t *testing.T, test func(t *testing.T, p *plane)) {
 			p.cancel()
 			<-p.ended
 		}()
-		test(t, p)
+		test(p)
 	})
 }
 
@@ -34,9 +35,7 @@ func (p *plane) fleet(size int, more map[string]any) []*unstructured.Unstructure
 	for i := range size {
 		site, config := aSite(p.t, fmt.Sprintf("s%d", i), 1)
 		data, _ := config.Object["data"].(map[string]any)
-		for k, v := range more {
-			data[k] = v
-		}
+		maps.Copy(data, more)
 		out = append(out, config)
 		p.put(site)
 		p.put(config)
@@ -45,14 +44,14 @@ func (p *plane) fleet(size int, more map[string]any) []*unstructured.Unstructure
 }
 
 // pass moves the clock of the test.
-func (p *plane) pass(d time.Duration) { time.Sleep(d) }
+func (p *plane) pass(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // see inBubble
 
 // settled waits until nothing is to be compared any more.
 func (p *plane) settled() {
 	p.t.Helper()
 	<-p.shadow.ready
 	for range 100 {
-		time.Sleep(compareInterval)
+		p.pass(compareInterval)
 		synctest.Wait()
 		if _, busy := p.shadow.count(); !busy {
 			return
@@ -80,7 +79,8 @@ func TestManyEventsCostFewComparisons(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, func(t *testing.T, p *plane) {
+			inBubble(t, func(p *plane) {
+				t := p.t
 				const size = 20
 				configs := p.fleet(size, nil)
 				p.start(sized, Options{Concurrency: 4})
@@ -94,7 +94,7 @@ func TestManyEventsCostFewComparisons(t *testing.T) {
 						c.SetAnnotations(map[string]string{"n": fmt.Sprint(n)})
 						p.put(c)
 					}
-					time.Sleep(row.every)
+					p.pass(row.every)
 				}
 				p.settled()
 				if n := p.counted.n.Load() - first; n > row.most*perComparison*size || n < perComparison*size {
@@ -117,7 +117,8 @@ func TestAFleetIsComparedOnceAndTakesLittleMemory(t *testing.T) { //nolint:paral
 		most    = 12 << 10
 		content = 20 << 10
 	)
-	inBubble(t, func(t *testing.T, p *plane) {
+	inBubble(t, func(p *plane) {
+		t := p.t
 		p.fleet(size, map[string]any{"text": strings.Repeat("x", content)})
 		before := heap()
 		p.start(sized, Options{Concurrency: 4})
@@ -159,7 +160,8 @@ func many(n int) string {
 // TestAResourceWithHundredsOfObjectsIsReadOnce: each object is read once for a comparison, whatever has changed.
 func TestAResourceWithHundredsOfObjectsIsReadOnce(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T, p *plane) {
+	inBubble(t, func(p *plane) {
+		t := p.t
 		const objects = 300
 		site, config := aSite(t, "a", 1)
 		p.put(site)

@@ -30,7 +30,8 @@ components: web: objects: n: {apiVersion: "v1", kind: "ConfigMap", metadata: nam
 // again when it changes, and nothing else is.
 func TestSeveralPackagesAreComparedAtOnce(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T, p *plane) {
+	inBubble(t, func(p *plane) {
+		t := p.t
 		for _, name := range []string{"a", "b"} {
 			site, config := aSite(t, name, 1)
 			p.put(site)
@@ -70,7 +71,8 @@ func TestAConfigurationIsThatOfTheOperator(t *testing.T) {
 	t.Parallel()
 	const configured = `config: size: *"1" | string
 components: web: objects: c: #CM & {metadata: name: cr.metadata.name, data: {size: config.size}}`
-	inBubble(t, func(t *testing.T, p *plane) {
+	inBubble(t, func(p *plane) {
+		t := p.t
 		site, config := aSite(t, "a", 1)
 		p.put(site)
 		p.put(config)
@@ -96,7 +98,8 @@ components: web: objects: c: #CM & {metadata: name: cr.metadata.name, data: {siz
 // TestAPatchIsPartOfWhatIsWanted: from when it comes until it goes.
 func TestAPatchIsPartOfWhatIsWanted(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T, p *plane) {
+	inBubble(t, func(p *plane) {
+		t := p.t
 		site, config := aSite(t, "a", 1)
 		p.put(site)
 		p.put(config)
@@ -120,7 +123,8 @@ func TestAPatchIsPartOfWhatIsWanted(t *testing.T) {
 // TestPausedAndPinnedResourcesAreCompared: a pause, and a revision of a Package that a resource stays with, are about writes.
 func TestPausedAndPinnedResourcesAreCompared(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T, p *plane) {
+	inBubble(t, func(p *plane) {
+		t := p.t
 		for _, name := range []string{"paused", "pinned"} {
 			site, config := aSite(t, name, 1)
 			config.Object["data"] = map[string]any{"size": "2"}
@@ -174,7 +178,8 @@ func TestAnOverlayIsPartOfWhatIsWanted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inBubble(t, func(t *testing.T, p *plane) {
+	inBubble(t, func(p *plane) {
+		t := p.t
 		site, config := aSite(t, "a", 1)
 		p.put(site)
 		p.put(config)

@@ -124,7 +124,7 @@ func newPlane(t *testing.T) *plane {
 	named.SetGroupVersionKind(configMaps)
 	p.client = fake.NewClientBuilder().WithScheme(objects).WithRESTMapper(p.mapper).
 		WithIndex(named, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
-	p.reading = interceptor.NewClient(p.client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake is one
+	p.reading = interceptor.NewClient(p.client.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
 			p.gets.Add(1)
 			return c.Get(ctx, key, into, o...)

@@ -113,7 +113,7 @@ func (d Definition) Parameters(part string) []fault.Position {
 }
 
 // DefinitionsOf returns the definitions of the package that the value at a path is unified with, as far as the text shows.
-func (x *Index) DefinitionsOf(path []string) []string {
+func DefinitionsOf(x *Index, path []string) []string {
 	var out []string
 	var visit func(e ast.Expr)
 	visit = func(e ast.Expr) {
