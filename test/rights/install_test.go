@@ -89,6 +89,7 @@ func unpacked(t *testing.T, pod corev1.PodSpec, objects []*unstructured.Unstruct
 func TestF41WhatInstallPrintsRunsAnOperator(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
+	lockWebapps(t)
 	home := s.Namespace + "-operator"
 	account := home + "/operator"
 	manifests := operetta(t, "install", harness.PackageDir("webapp"), filepath.Join(harness.Suite.Root, fixtures, "queue"),

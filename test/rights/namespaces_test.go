@@ -38,7 +38,30 @@ func newSeveral(t *testing.T, s *harness.Env, name string, without []string, ser
 	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:serviceaccounts"); err != nil {
 		t.Fatal(err)
 	}
+	for _, namespace := range served {
+		if !slices.Contains(without, namespace) {
+			out.expectGranted(t, namespace)
+		}
+	}
 	return out
+}
+
+// expectGranted waits until the API server has seen the roles of a namespace: it learns of them by watches, and refuses until then.
+func (s *several) expectGranted(t *testing.T, namespace string) {
+	t.Helper()
+	harness.Eventually(t, "the roles in "+namespace, func() error {
+		review := harness.Object("authorization.k8s.io/v1", "SubjectAccessReview", "", "")
+		review.Object["spec"] = map[string]any{"user": s.User, "resourceAttributes": map[string]any{
+			"namespace": namespace, "verb": "list", "group": "operetta.dev", "resource": "patches",
+		}}
+		if err := harness.Suite.Admin.Create(t.Context(), review); err != nil {
+			return err
+		}
+		if harness.Field(review, "status", "allowed") != true {
+			return harness.ErrNotYet
+		}
+		return nil
+	})
 }
 
 // grant applies the roles of some namespaces.

@@ -1,12 +1,15 @@
 package rights
 
 import (
+	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/test/harness"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -16,6 +19,8 @@ import (
 func TestWhatInstallPrintsServesWebhooks(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
+	lockWebapps(t)
+	t.Cleanup(func() { removeConversion(t) })
 	home := s.Namespace + "-operator"
 	manifests := operetta(t, "install", harness.PackageDir("webapp"), "--namespace", s.Namespace, "--service-account", home+"/hooked", "--leader-election-id", "hooked", "--webhooks")
 	// Operators of other tests apply the definition as well, without the webhook.
@@ -59,6 +64,27 @@ func TestWhatInstallPrintsServesWebhooks(t *testing.T) {
 		if e.Code == 403 && e.Verb != "list" {
 			t.Errorf("refused: %s %s", e.Verb, e.RequestURI)
 		}
+	}
+}
+
+// webapps is held by a test that applies the definition of WebApp as somebody who installs: with webhooks, and without.
+var webapps sync.Mutex
+
+// lockWebapps holds the definition of WebApp until the test ends.
+func lockWebapps(t *testing.T) {
+	t.Helper()
+	webapps.Lock()
+	t.Cleanup(webapps.Unlock)
+}
+
+// removeConversion makes the definition of WebApp that of an installation without webhooks. An apply alone does not: the
+// operator owns the certificate in it.
+func removeConversion(t *testing.T) {
+	t.Helper()
+	definition := harness.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "webapps.example.com")
+	patch := harness.Encode(t, map[string]any{"spec": map[string]any{"conversion": map[string]any{"strategy": "None", "webhook": nil}}})
+	if err := harness.Suite.Admin.Patch(context.WithoutCancel(t.Context()), definition, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Measures how long somebody waits who has just cloned the repository and runs make demo: until the first picture of
+# the product, which is the preview, and until the end. The clone has an empty build cache and no control plane; the
+# modules that this machine has are used.
+#
+# It prints seconds by the clock, which say something on a quiet machine only, and of processor time.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+folder=$(mktemp -d)
+trap 'chmod -R u+w "$folder" && rm -rf "$folder"' EXIT
+git clone -q . "$folder/clone"
+GOMODCACHE=$(go env GOMODCACHE)
+export GOMODCACHE GOCACHE="$folder/build" XDG_CACHE_HOME="$folder/cache"
+unset KUBEBUILDER_ASSETS
+
+cd "$folder/clone"
+first=
+SECONDS=0
+while IFS= read -r line; do
+	printf '%4d s  %s\n' "$SECONDS" "$line"
+	case $line in
+	Preview,*) first=${first:-$SECONDS} ;;
+	esac
+done < <(exec make demo 2>&1)
+wait $!
+[ -n "$first" ] || { echo "first-sight.sh: there was no preview" >&2; exit 1; }
+echo "first picture after $first s, end after $SECONDS s (goal: 180 s, 467 s)"
+times
