@@ -82,8 +82,8 @@ test-long: bin/gotestsum ## those of them that take minutes, at full length
 bench: go ## the benchmarks
 	@go test -run '^$$' -bench . -benchmem ./...
 
-.PHONY: bench-first-sight
-bench-first-sight: go ## how long make demo takes to its first picture and to its end, with nothing built (6 minutes)
+.PHONY: bench-first
+bench-first: go ## how long make demo takes to its first picture and to its end, with nothing built (6 minutes)
 	@exec test/first-sight.sh
 
 # N is how many resources, SCENARIO what is measured; the program lists what there is.
