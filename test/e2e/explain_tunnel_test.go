@@ -115,7 +115,14 @@ func TestTheLeaderIsAskedThroughTheAPIServer(t *testing.T) {
 	text, _ := s.operettaAs(s.Kubeconfig, "explain", resource, "--operator-namespace", s.Namespace)
 	s.expectParts(text, "ConfigMap/one  ready", "reconciles: not known: the operator in namespace "+s.Namespace, `pods "`+holder+`" not found`)
 	s.startPod(holder, port)
-	text, code := s.operettaAs(s.Kubeconfig, "explain", resource, "--operator-namespace", s.Namespace)
+	var code int
+	harness.Eventually(t, "the address of the node to be known", func() error {
+		text, code = s.operettaAs(s.Kubeconfig, "explain", resource, "--operator-namespace", s.Namespace)
+		if strings.Contains(text, "no preferred addresses") {
+			return harness.ErrNotYet
+		}
+		return nil
+	})
 	t.Logf("operetta explain:\n%s", text)
 	s.expectParts(text, "ConfigMap/one  ready", "reconciles  ", "the resource: created by ", "watches: Thing, ConfigMap")
 	if code != 0 {
