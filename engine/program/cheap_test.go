@@ -94,6 +94,7 @@ func TestACheapPackageEvaluatesAsItself(t *testing.T) {
 
 // TestEveryPartOfACheapPackageIsCheap: with 2,000 values each evaluation of the package itself takes a quarter of a second.
 func TestEveryPartOfACheapPackageIsCheap(t *testing.T) { //nolint:paralleltest // it measures processor time
+	machine.Serial(t)
 	cheap, err := enumerating(t, 2000).Cheap()
 	if err != nil {
 		t.Fatal(err)
