@@ -61,6 +61,8 @@ var Played = []string{
 
 // Left are the commands that are not run, each with the reason.
 var Left = map[string]string{
+	"kubectl delete validatingwebhookconfigurations,mutatingwebhookconfigurations operetta-webhooks.operetta-system":     "nobody has installed webhooks; TestWhatInstallPrintsServesWebhooks has such configurations",
+	`kubectl patch crd webapps.example.com --type merge -p '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'`: "TestWhatInstallPrintsServesWebhooks sends this patch",
 	"operetta vet --timeout 5m ./large":                                                               "the script vet_large of cmd/operetta has such a package, and a shorter time",
 	"operetta install ./cue/webapp -n team-a,team-b":                                                  "the script rbac of cmd/operetta runs it with such a list, and test/rights runs an operator under its roles",
 	"operetta install ./hello --namespace team-a,team-b":                                              "the same",
