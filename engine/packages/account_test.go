@@ -2,10 +2,10 @@ package packages
 
 import (
 	"context"
-	"maps"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/object"
@@ -68,9 +68,9 @@ func TestTheAccountOfAPackageIsOneThatItNamesItself(t *testing.T) {
 func TestThePackageDecidesAsWhomItIsServed(t *testing.T) {
 	t.Parallel()
 	as := func(spec map[string]any, name string) func(*site) {
-		more := map[string]any{"serviceAccountName": name, "serviceAccountNamespace": "team"}
 		return func(s *site) {
-			maps.Copy(spec, more)
+			spec := runtime.DeepCopyJSON(spec) // rows run at once, and two of them have the same content
+			spec["serviceAccountName"], spec["serviceAccountNamespace"] = name, "team"
 			s.apply("p", spec)
 		}
 	}
