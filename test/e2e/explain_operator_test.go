@@ -93,16 +93,16 @@ func TestExplainNamesWhatTriggeredTheLastReconciles(t *testing.T) {
 		do           func()
 		is           func(history.Trigger) bool
 	}{
-		{
-			"what the controller of Deployments has changed", "no write of the engine's own", func() {},
-			changedBy(history.Object, "Deployment", "web", "status.availableReplicas", "kube-controller-manager"),
-		},
 		{"its creation", "the first trigger of all", func() {}, func(t history.Trigger) bool { return t.Cause == history.Resource && t.Action == history.Created }},
 		{
 			"an edit of the resource", "by the name that kubectl gives itself", func() {
 				s.Kubectl("patch", resource, "--type=merge", "--patch", `{"spec":{"replicas":2}}`, "--field-manager=kubectl-edit")
 			},
 			changedBy(history.Resource, "Thing", "web", "spec.replicas", "kubectl-edit"),
+		},
+		{
+			"what the controller of Deployments has changed", "no write of the engine's own, and after the first list, which has no changes", func() {},
+			changedBy(history.Object, "Deployment", "web", "status.availableReplicas", "kube-controller-manager"),
 		},
 		{
 			"drift", "another manager changes what the package renders", func() {
