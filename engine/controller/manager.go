@@ -144,11 +144,12 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
+	shared := watch.NewShared(mgr.GetConfig())
 	m := &Manager{
-		manager: mgr, options: options, running: newRunningReconciles(options.ReconcileLimit), refused: refused, history: history.New(history.DefaultLimits, time.Now, watch.History()),
+		manager: mgr, options: options, running: newRunningReconciles(options.ReconcileLimit), refused: refused, history: history.New(history.DefaultLimits, time.Now, shared.History()),
 		controllers: map[schema.GroupKind]*packageController{}, pins: map[schema.GroupKind]*pinnedVersions{}, accounts: map[schema.GroupKind]object.Account{},
 	}
-	m.identities = &identities{manager: m, shared: watch.NewShared(mgr.GetConfig()), config: config, by: map[object.Account]*usedIdentity{}}
+	m.identities = &identities{manager: m, shared: shared, config: config, by: map[object.Account]*usedIdentity{}}
 	m.own = &identity{Connection: mgr, recorder: recorder{mgr.GetEventRecorder(eventsReporter)}}
 	if err := m.own.complete(m, m.identities.shared); err != nil {
 		return nil, err
