@@ -197,13 +197,17 @@ func syncKeyOf(want Desired, live *unstructured.Unstructured) (syncKey, bool) {
 		}
 	}
 	key := syncKey{digest: want.Digest, apply: want.Policy.Apply, owned: sha256.Sum256(text)}
-	*buffer = text
+	if cap(text) <= largestOwnedText {
+		*buffer = text
+	}
 	ownedTexts.Put(buffer)
 	return key, true
 }
 
-// ownedTexts are buffers for syncKeyOf: a hash would copy each text.
+// ownedTexts are buffers for syncKeyOf, of which each may grow to largestOwnedText bytes: a hash would copy each text.
 var ownedTexts = sync.Pool{New: func() any { return new([]byte) }}
+
+const largestOwnedText = 64 << 10
 
 // inSync are the keys that were found without drift. They depend on nothing else, so a key is right for
 // any object: without them, each reconcile at rest would parse the managedFields of all objects.
