@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/lru"
+	"operetta.dev/engine/object"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -97,7 +98,7 @@ const versionOfNone = "1"
 
 // applyAbsent applies an object on the condition that it does not exist. It errors with AlreadyExists if it does.
 func (l *Live) applyAbsent(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	conditional := shallowCopy(u)
+	conditional := object.ShallowCopy(u)
 	conditional.SetResourceVersion(versionOfNone)
 	out, err := l.applyForced(ctx, conditional)
 	if !apierrors.IsConflict(err) {

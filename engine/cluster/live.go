@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/go-logr/logr"
@@ -129,7 +128,7 @@ func (l *Live) applyForced(ctx context.Context, u *unstructured.Unstructured) (*
 	if err != nil {
 		return nil, WrapError(RefOf(u), "applying", err)
 	}
-	out := shallowCopy(u)
+	out := object.ShallowCopy(u) // the answer comes in the place of all of it
 	err = l.Client.Patch(ctx, out, patch, client.FieldOwner(FieldManager), client.ForceOwnership)
 	if err == nil {
 		return out, nil
@@ -148,16 +147,6 @@ func applyPatch(u *unstructured.Unstructured) (client.Patch, error) {
 		return nil, fmt.Errorf("encoding it: %w", err)
 	}
 	return client.RawPatch(types.ApplyPatchType, text), nil
-}
-
-// shallowCopy returns a copy of an object for a client, which may set fields of its metadata, and puts the answer in the
-// place of all of it.
-func shallowCopy(u *unstructured.Unstructured) *unstructured.Unstructured {
-	out := &unstructured.Unstructured{Object: maps.Clone(u.Object)}
-	if meta, is := u.Object["metadata"].(map[string]any); is {
-		out.Object["metadata"] = maps.Clone(meta)
-	}
-	return out
 }
 
 // DryRun implements Cluster. It bypasses the cache, which never receives the result of a dry run.

@@ -129,7 +129,7 @@ type Manager struct {
 // an address.
 func New(config *rest.Config, options Options) (*Manager, error) {
 	refused := newRefusedRequests()
-	config = cluster.WithAnswers(config)
+	config = clientConfig(config)
 	if err := options.Shard.Check(); err != nil {
 		return nil, err
 	}
@@ -172,6 +172,14 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 		}
 	}
 	return m, errors.Join(mgr.Add(refused), mgr.Add(m.packageMissing))
+}
+
+// clientConfig returns how a manager sends requests. Answers are not compressed: to unpack them costs a manager more than a
+// network near an API server does, and to pack them costs the API server still more. The components of Kubernetes do the same.
+func clientConfig(config *rest.Config) *rest.Config {
+	out := cluster.WithAnswers(config)
+	out.DisableCompression = true
+	return out
 }
 
 // addProbes adds the checks of /healthz and /readyz.

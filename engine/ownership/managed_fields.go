@@ -2,7 +2,6 @@ package ownership
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/lru"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -25,7 +25,7 @@ func CompactManagedFields(u *unstructured.Unstructured) {
 		if !is {
 			continue // there are none, or they are text already
 		}
-		if text, err := json.Marshal(fields); err == nil {
+		if text, err := object.AppendJSON(nil, fields); err == nil {
 			entry["fieldsV1"] = unique.Make(string(text)).Value()
 		}
 	}
@@ -169,8 +169,8 @@ func fieldSetOf(text string) *fieldpath.Set {
 	return set
 }
 
-// fieldSets are the sets that were read last, by their text. The objects of all resources of a package have the same few
-// texts, as these have no values but the keys of lists.
+// fieldSets are the sets that were read last, by their text. A reconcile asks several times for those of an object, and other
+// managers have the same of the objects of all resources. The engine's own have the UID of the owner in them.
 var fieldSets = lru.New(rememberedFieldSets)
 
 // rememberedFieldSets bounds fieldSets, and longestFieldSet is how long a text may be that is kept, in bytes. A set takes

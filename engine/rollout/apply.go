@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
@@ -301,7 +302,7 @@ func (s decision) send(ctx context.Context, to cluster.Cluster) (*unstructured.U
 	if s.live == nil {
 		return to.Apply(ctx, s.want.Manifest)
 	}
-	manifest := s.want.Manifest.DeepCopy()
+	manifest := object.ShallowCopy(s.want.Manifest)
 	manifest.SetUID(s.live.GetUID())
 	if s.want.Policy.Apply != "replace" {
 		return to.Apply(ctx, manifest)

@@ -16,6 +16,8 @@ type cost struct {
 	// machine do not change them.
 	allocations, bytes float64
 	reconciles         float64
+	// evaluations are those by CUE.
+	evaluations float64
 }
 
 // cost returns what a process has used until now, for resources of a kind.
@@ -29,6 +31,8 @@ func (p *process) cost(ctx context.Context, kind schema.GroupVersionKind) (cost,
 			out.bytes = value
 		case strings.HasPrefix(name, "controller_runtime_reconcile_total{") && strings.Contains(name, `controller="`+strings.ToLower(kind.Kind)):
 			out.reconciles += value
+		case strings.HasPrefix(name, "operetta_evaluations_total{") && strings.Contains(name, `="cue"`):
+			out.evaluations += value
 		}
 	})
 	return out, err
@@ -36,14 +40,16 @@ func (p *process) cost(ctx context.Context, kind schema.GroupVersionKind) (cost,
 
 // minus returns what was used since an earlier cost.
 func (c cost) minus(o cost) cost {
-	return cost{c.own - o.own, c.allocations - o.allocations, c.bytes - o.bytes, c.reconciles - o.reconciles}
+	return cost{c.own - o.own, c.allocations - o.allocations, c.bytes - o.bytes, c.reconciles - o.reconciles, c.evaluations - o.evaluations}
 }
 
 // plus returns the sum of two costs.
 func (c cost) plus(o cost) cost { return c.minus(cost{}.minus(o)) }
 
 // half returns one of two.
-func (c cost) half() cost { return cost{c.own / 2, c.allocations / 2, c.bytes / 2, c.reconciles / 2} }
+func (c cost) half() cost {
+	return cost{c.own / 2, c.allocations / 2, c.bytes / 2, c.reconciles / 2, c.evaluations / 2}
+}
 
 // addCost notes what each resource of a scenario has cost the process of a controller, given what a process had used before.
 func (b *bench) addCost(ctx context.Context, scenario string, before cost) error {
@@ -56,5 +62,6 @@ func (b *bench) addCost(ctx context.Context, scenario string, before cost) error
 	b.add(scenario+"_allocations", used.allocations/n)
 	b.add(scenario+"_bytes", used.bytes/n/(1<<10))
 	b.add(scenario+"_reconciles", used.reconciles/n)
+	b.add(scenario+"_evaluations", used.evaluations/n)
 	return nil
 }
