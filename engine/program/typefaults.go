@@ -36,10 +36,14 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 	judge := func(component string, v cue.Value) {
 		for name, object := range fields(lookup(v, "objects")) {
 			kind := refOf(object)
-			schema, known := kinds.Of(kind.GroupVersionKind)
-			_, custom := kinds.customType(kind.GroupVersionKind)
-			if !known || !custom && !typed(object) {
-				continue
+			schema, given := kinds.customType(kind.GroupVersionKind)
+			if !given {
+				if !typed(object) { // first, as to read the types of a group takes long
+					continue
+				}
+				if schema, given = kinds.Of(kind.GroupVersionKind); !given {
+					continue
+				}
 			}
 			j := &typeJudge{
 				kinds:   kinds,
