@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"operetta.dev/engine/crd/conform"
 	"operetta.dev/engine/fault"
@@ -37,15 +36,18 @@ func RoundTrips(p *program.Program) (faults, warnings fault.Faults) {
 		}
 		sides[v.Name] = s
 	}
-	many := sync.OnceValue(p.ManyConversions) // most packages have none
+	var many *program.Conversions // most packages have none
 	for _, v := range p.Meta().Versions {
 		if v.Neighbour == "" {
 			continue
 		}
+		if many == nil {
+			many = p.ManyConversions()
+		}
 		declared := []string{"versions", v.Name, "convert", v.Neighbour}
 		for _, t := range []trip{
-			{program: p, conversions: many(), from: sides[v.Name], over: sides[v.Neighbour], declared: append(slices.Clone(declared), "to")},
-			{program: p, conversions: many(), from: sides[v.Neighbour], over: sides[v.Name], declared: append(slices.Clone(declared), "from")},
+			{program: p, conversions: many, from: sides[v.Name], over: sides[v.Neighbour], declared: append(slices.Clone(declared), "to")},
+			{program: p, conversions: many, from: sides[v.Neighbour], over: sides[v.Name], declared: append(slices.Clone(declared), "from")},
 		} {
 			for _, f := range t.findings() {
 				if f.isLoss && v.Lossy != "" {

@@ -57,7 +57,7 @@ func appliedMetadata(of *apiextensionsv1.CustomResourceDefinition, manager strin
 				Annotations map[string]any `json:"f:annotations"`
 			} `json:"f:metadata"`
 		}
-		if m.Operation != metav1.ManagedFieldsOperationApply || m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.Raw, &fields) != nil {
+		if m.Operation != metav1.ManagedFieldsOperationApply || m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
 			return ownedMetadata{}, false
 		}
 		out, applied = ownedMetadata{namesOf(fields.Metadata.Labels), namesOf(fields.Metadata.Annotations)}, true

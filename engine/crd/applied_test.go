@@ -11,7 +11,7 @@ import (
 
 // managed returns an entry of managed fields.
 func managed(manager string, operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
-	return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+	return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, FieldsV1: metav1.NewFieldsV1(fields)}
 }
 
 func TestAnApplyThatWouldChangeNothingIsKnown(t *testing.T) {
@@ -33,7 +33,7 @@ func TestAnApplyThatWouldChangeNothingIsKnown(t *testing.T) {
 			p.ManagedFields = append(p.ManagedFields, managed("operetta", metav1.ManagedFieldsOperationUpdate, `{}`))
 		}, false},
 		"Unmanaged":      {"nobody has applied it", func(p, _ *definition) { p.ManagedFields = nil }, false},
-		"Unreadable":     {"it cannot be known", func(p, _ *definition) { p.ManagedFields[0].FieldsV1.Raw = []byte(`[`) }, false},
+		"Unreadable":     {"it cannot be known", func(p, _ *definition) { p.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(`[`) }, false},
 		"NoFields":       {"it cannot be known either", func(p, _ *definition) { p.ManagedFields[0].FieldsV1 = nil }, false},
 		"LabelChanged":   {"somebody has written it", func(p, _ *definition) { p.Labels["a"] = "other" }, false},
 		"LabelGone":      {"somebody has taken it off", func(p, _ *definition) { delete(p.Labels, "a") }, false},

@@ -36,14 +36,9 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 	judge := func(component string, v cue.Value) {
 		for name, object := range fields(lookup(v, "objects")) {
 			kind := refOf(object)
-			schema, given := kinds.customType(kind.GroupVersionKind)
-			if !given {
-				if !typed(object) { // first, as to read the types of a group takes long
-					continue
-				}
-				if schema, given = kinds.Of(kind.GroupVersionKind); !given {
-					continue
-				}
+			schema, has := kinds.ofObject(kind.GroupVersionKind, object)
+			if !has {
+				continue
 			}
 			j := &typeJudge{
 				kinds:   kinds,

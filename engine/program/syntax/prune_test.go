@@ -5,6 +5,7 @@ import (
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/build"
+	"cuelang.org/go/cue/parser"
 	"github.com/google/go-cmp/cmp"
 	"operetta.dev/engine/program/syntax"
 )
@@ -31,7 +32,11 @@ func TestFieldsAreRemovedWithWhatOnlyTheyReferTo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inst := build.NewContext().NewInstance("", nil)
-			if err := inst.AddFile("a.cue", tc.text); err != nil {
+			file, err := parser.ParseFile("a.cue", tc.text)
+			if err == nil {
+				err = inst.AddSyntax(file)
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 			if err := inst.Complete(); err != nil {
