@@ -171,6 +171,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	name := controllerName(gvk.GroupKind())
 	measured.Controller(name).Parked(c.fair.waiting)
 	c.resources = c.as.resources.Of(gvk, scopeOf(p))
+	measured.Controller(name).Refused(c.resources.Refused)
 	uid := c.resources.UID
 	c.fair.uid = uid
 	ours := m.options.Shard.only(uid, c.reconcile, c.forget)
