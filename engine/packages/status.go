@@ -69,7 +69,7 @@ func (r *Reconciler) announce(p Package, wrong *problem, before, after map[strin
 // newStatus returns the status of a Package.
 func (r *Reconciler) newStatus(ctx context.Context, p Package, s *state, out *result, before map[string]any) map[string]any {
 	said := conditions(s, out)
-	if c := r.undecided(p, s, out, before); c != nil {
+	if c := undecided(p, s, out, before); r.Followed && c != nil {
 		said = append(said, *c)
 	}
 	after := map[string]any{

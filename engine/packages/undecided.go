@@ -13,8 +13,8 @@ import (
 const conditionUndecided = "Undecided"
 
 // undecided returns the condition, or nil. A status that has said of no version that it is served has nobody who could go on.
-func (r *Reconciler) undecided(p Package, s *state, out *result, before map[string]any) *metav1.Condition {
-	if !r.Followed || s.served != nil || out.undecided == nil || p.deleted() {
+func undecided(p Package, s *state, out *result, before map[string]any) *metav1.Condition {
+	if s.served != nil || out.undecided == nil || p.deleted() {
 		return nil
 	}
 	if digest, _ := before["digest"].(string); digest == "" && !isUndecided(before) {
