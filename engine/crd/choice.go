@@ -157,34 +157,37 @@ func united(tells string, all []alternative) (*schemaProps, bool) {
 			before, known := out.Properties[name]
 			count[name]++
 			switch {
-			case !isCELName(name):
+			case !isCELName(name), name == tells && len(property.XValidations) > 0, name != tells && known && !isSame(before, property):
 				return nil, false
 			case name == tells:
-				text, err := json.Marshal(a.value)
-				if err != nil || len(property.XValidations) > 0 {
-					return nil, false
-				}
-				property.Default, property.Enum = nil, append(slices.Clone(before.Enum), apiextensionsv1.JSON{Raw: text})
-				fallthrough
+				out.Properties[name] = a.telling(before, property)
 			case !known:
-				property.Description = strings.TrimSpace(before.Description + "\n" + strings.TrimPrefix(property.Description, before.Description))
 				out.Properties[name] = property
-			case !isSame(before, property):
-				return nil, false
 			}
 		}
 	}
 	for name, property := range out.Properties {
-		everywhere := count[name] == len(all)
-		if property.Default != nil && !everywhere {
+		if property.Default != nil && count[name] < len(all) {
 			return nil, false
 		}
-		if everywhere && !slices.ContainsFunc(all, func(a alternative) bool { return !slices.Contains(a.requires(tells), name) }) {
+		if !slices.ContainsFunc(all, func(a alternative) bool { return !slices.Contains(a.requires(tells), name) }) {
 			out.Required = append(out.Required, name)
 		}
 	}
 	slices.Sort(out.Required)
 	return out, true
+}
+
+// telling returns the field that tells, with the text of one more alternative.
+func (a alternative) telling(before, property schemaProps) schemaProps {
+	text, _ := json.Marshal(a.value) // a text is always JSON
+	property.Default, property.Enum = nil, append(slices.Clone(before.Enum), apiextensionsv1.JSON{Raw: text})
+	if !strings.Contains(before.Description, property.Description) {
+		property.Description = strings.TrimSpace(before.Description + "\n" + property.Description)
+	} else {
+		property.Description = before.Description
+	}
+	return property
 }
 
 // isSame reports whether two schemas accept the same, and have the same defaults.

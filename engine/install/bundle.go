@@ -180,7 +180,16 @@ func (b *Bundle) clusterServiceVersion(o Options) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]any{
+	spec := map[string]any{
+		"displayName": b.Name, "description": b.description(), "version": b.Version, "maturity": "alpha", "minKubeVersion": minKubeVersion,
+		"provider": map[string]any{"name": b.Name}, "installModes": modes(o),
+		"install":                   map[string]any{"strategy": "deployment", "spec": strategy},
+		"customresourcedefinitions": map[string]any{"owned": b.owned},
+	}
+	if len(b.webhooks) > 0 {
+		spec["webhookdefinitions"] = b.webhooks
+	}
+	return map[string]any{
 		"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
 		"metadata": map[string]any{
 			"name":      b.Name + ".v" + b.Version,
@@ -189,17 +198,8 @@ func (b *Bundle) clusterServiceVersion(o Options) (map[string]any, error) {
 				"alm-examples": string(examples), "capabilities": "Deep Insights",
 			},
 		},
-		"spec": map[string]any{
-			"displayName": b.Name, "description": b.description(), "version": b.Version, "maturity": "alpha", "minKubeVersion": minKubeVersion,
-			"provider": map[string]any{"name": b.Name}, "installModes": modes(o),
-			"install":                   map[string]any{"strategy": "deployment", "spec": strategy},
-			"customresourcedefinitions": map[string]any{"owned": b.owned},
-		},
-	}
-	if len(b.webhooks) > 0 {
-		out["spec"].(map[string]any)["webhookdefinitions"] = b.webhooks
-	}
-	return out, nil
+		"spec": spec,
+	}, nil
 }
 
 // description says in Markdown what the operator is for.

@@ -62,11 +62,12 @@ func (b *Bundle) addConversion(o Options) error {
 		return fmt.Errorf("bundle: OLM converts the versions of %s only for an operator of all namespaces: leave --namespace or --webhooks out", b.converted[0])
 	}
 	webhook := o.olmWebhook(olmConversion, admission.ConvertPath)
-	names := make([]any, len(b.converted))
-	for i, name := range slices.Sorted(slices.Values(b.converted)) {
-		names[i] = name
+	names := slices.Sorted(slices.Values(b.converted))
+	converted := make([]any, len(names))
+	for i, name := range names {
+		converted[i] = name
 	}
-	webhook["generateName"], webhook["conversionCRDs"] = "convert."+names[0].(string), names
+	webhook["generateName"], webhook["conversionCRDs"] = "convert."+names[0], converted
 	webhook["sideEffects"], webhook["admissionReviewVersions"] = "None", []any{"v1"}
 	b.webhooks = append(b.webhooks, webhook)
 	return nil
