@@ -110,7 +110,7 @@ func (f *migrateFlags) migrate(ctx context.Context, s streams, kind string) erro
 		}
 		return f.print(s, out)
 	}
-	shown := newProgress(s.err, name)
+	shown := newProgress(s, name)
 	m.Progress = func(done, all int) { shown.tell(done, all, unitResources) }
 	done, err := m.Run(ctx)
 	shown.end()

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -26,6 +27,8 @@ type streams struct {
 	out, err io.Writer
 	// program is the path by which the binary was called, or "".
 	program string
+	// patience is how long a command works before it shows on a terminal how far it is.
+	patience time.Duration
 }
 
 func main() {
@@ -34,7 +37,7 @@ func main() {
 	context.AfterFunc(ctx, stop)
 	// Libraries log errors that they return as well. Commands that log, log those of libraries.
 	klog.SetLogger(logr.Discard())
-	os.Exit(run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, program: os.Args[0]}))
+	os.Exit(run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, program: os.Args[0], patience: progressAfter}))
 }
 
 // run is the whole command: it returns the exit code.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -23,6 +24,7 @@ var update = flag.Bool("update", false, "write the outputs of the commands into 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"operetta": main,
+		"eager":    runEagerly,
 		"overflow": recurseForever,
 		"spin":     loopForever,
 		"hoard":    allocateForever,
@@ -31,6 +33,11 @@ func TestMain(m *testing.M) {
 		"lie":      answerOtherPackage,
 		"stop":     stopForAWhile,
 	})
+}
+
+// runEagerly is the command, except that it shows at once how far it is.
+func runEagerly() {
+	os.Exit(run(context.Background(), os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, program: os.Args[0]}))
 }
 
 // TestScripts runs every testdata/script/*.txtar: what a user types, and what they see.

@@ -145,7 +145,7 @@ func (f *planFlags) run(ctx context.Context, s streams, args []string) error {
 // makePlan makes a plan, and shows on a terminal how far it is.
 func makePlan(ctx context.Context, s streams, o plan.Options) (plan.Plan, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(casesGCPercent)) // the worlds of resources are garbage at once
-	shown := newProgress(s.err, "plan")
+	shown := newProgress(s, "plan")
 	defer shown.end()
 	o.Progress = func(done, all int) { shown.tell(done, all, unitResources) }
 	p, err := plan.Make(ctx, o)

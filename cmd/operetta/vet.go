@@ -254,7 +254,7 @@ func (v vetOptions) tryCases(ctx context.Context, s streams, dirs []string, find
 		if err != nil {
 			return err
 		}
-		bar := newProgress(s.err, dir)
+		bar := newProgress(s, dir)
 		report, err := e.cases(ctx, snapshot, v.bound, scopes, bar.tell)
 		bar.end()
 		switch {
@@ -367,7 +367,7 @@ func (e *examination) together(ctx context.Context, dirs []string, scopes vet.Sc
 
 // folder examines the package in a folder. If the worker has died, its error is the only fault.
 func (e *examination) folder(ctx context.Context, dir string, scopes vet.Scopes) finding {
-	bar := newProgress(e.streams.err, dir)
+	bar := newProgress(e.streams, dir)
 	defer bar.end()
 	found, err := examine(ctx, dir, e.mode, scopes, bar.tell)
 	faults := faultsOf(err)
