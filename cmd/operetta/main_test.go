@@ -59,6 +59,7 @@ func TestScripts(t *testing.T) {
 			"reference":  copyReference,
 			"exits":      execExits,
 			"deployed":   dumpDeployed,
+			"recorded":   func(ts *testscript.TestScript, neg bool, args []string) { recordFirst(t, ts, neg, args) },
 			"signatures": func(ts *testscript.TestScript, _ bool, args []string) { countSignatures(t, ts, args) },
 			"registry":   func(ts *testscript.TestScript, neg bool, args []string) { startRegistry(t, ts, neg, args) },
 		},
