@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -36,9 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 // runEagerly is the command, except that it shows at once how far it is.
-func runEagerly() {
-	os.Exit(run(context.Background(), os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, program: os.Args[0]}))
-}
+func runEagerly() { os.Exit(runProcess(0)) }
 
 // TestScripts runs every testdata/script/*.txtar: what a user types, and what they see.
 func TestScripts(t *testing.T) {
