@@ -25,7 +25,7 @@ func openTerminal(t *testing.T) (ctrl, tty *os.File) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ctrl.Close() })
-	fd := int(ctrl.Fd()) //nolint:gosec // a file descriptor is a small number
+	fd := int(ctrl.Fd())
 	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -439,7 +439,7 @@ func (r *schemaReader) isScalar(in scope, e ast.Expr, depth int) bool {
 		return true
 	case *ast.BinaryExpr:
 		// The values of an enumeration are as deep as there are many, and no names that stand for each other.
-		if !r.scalars[e] && (e.Op == token.AND || e.Op == token.OR) && !(r.isScalar(in, e.X, depth) && r.isScalar(in, e.Y, depth)) {
+		if !r.scalars[e] && (e.Op == token.AND || e.Op == token.OR) && (!r.isScalar(in, e.X, depth) || !r.isScalar(in, e.Y, depth)) {
 			return false
 		}
 		r.scalars[e] = true // so that each part of a long one is looked at once
