@@ -18,7 +18,7 @@ const costPerPair = 20 * time.Nanosecond
 // at once; but the first resource of a shape has none, and to make one takes ten evaluations.
 func enumerations(v *view) fault.Faults {
 	var out fault.Faults
-	for _, e := range v.Syntax().Enumerations(costlyEnumeration) {
+	for _, e := range v.Syntax().Examples().Enumerations(costlyEnumeration) {
 		cost := time.Duration(e.Count) * time.Duration(e.Count) * costPerPair
 		out = append(out, fault.Fault{
 			Position: e.Position, Path: e.Name,

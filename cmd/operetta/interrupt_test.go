@@ -4,41 +4,18 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"operetta.dev/test/machine"
 )
-
-// openTerminal returns both ends of a new terminal.
-func openTerminal(t *testing.T) (ctrl, tty *os.File) {
-	t.Helper()
-	ctrl, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ctrl.Close() })
-	fd := int(ctrl.Fd())
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ctrl, tty
-}
 
 // A slow package has a fault that shows at once, and resources that take a second each.
 const slowPackage = `package slow
@@ -93,7 +70,7 @@ func TestAnInterruptedCheckSaysWhatItHasFound(t *testing.T) {
 			}
 		}
 		if err != nil {
-			if !errors.Is(err, io.EOF) && !errors.Is(err, unix.EIO) { // the end of a terminal
+			if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.EIO) { // the end of a terminal
 				t.Fatal(err)
 			}
 			break
@@ -105,7 +82,7 @@ func TestAnInterruptedCheckSaysWhatItHasFound(t *testing.T) {
 	}
 	took := time.Since(interrupted)
 	t.Logf("it ended after %s:\n%s\n%s", took, stdout.String(), shown)
-	if interrupted.IsZero() || took > 5*time.Second { // a second of a machine that has other work
+	if interrupted.IsZero() || took > machine.Limit(time.Second) {
 		t.Fatalf("it ended after %s", took)
 	}
 	for _, want := range []string{
