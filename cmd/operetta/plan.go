@@ -17,6 +17,7 @@ import (
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
+	"operetta.dev/engine/source"
 	"operetta.dev/engine/worker"
 )
 
@@ -144,7 +145,7 @@ func (f *planFlags) run(ctx context.Context, s streams, args []string) error {
 // makePlan makes a plan, and shows on a terminal how far it is.
 func makePlan(ctx context.Context, s streams, o plan.Options) (plan.Plan, error) {
 	defer worker.CollectLess()() // the worlds of resources are garbage at once
-	shown := newProgress(s.err, "plan")
+	shown := newProgress(s, "plan")
 	defer shown.end()
 	o.Progress = func(done, all int) { shown.tell(done, all, unitResources) }
 	p, err := plan.Make(ctx, o)
@@ -191,17 +192,27 @@ const planWorkers = 2
 // loadVersion loads a package as an operator runs it: resources are evaluated by templates, and else in workers that
 // may die.
 func loadVersion(ctx context.Context, pool *worker.Pool, args []string) (plan.Version, error) {
+	snapshot, err := readOne(args)
+	if err != nil {
+		return plan.Version{}, err
+	}
+	return compileVersion(ctx, pool, snapshot)
+}
+
+// readOne reads the one package that arguments name.
+func readOne(args []string) (*source.Snapshot, error) {
 	dirs, err := expand(args, ".")
 	if err != nil {
-		return plan.Version{}, err
+		return nil, err
 	}
 	if len(dirs) != 1 {
-		return plan.Version{}, usageError{fmt.Errorf("a plan is about one package, and there are %d", len(dirs))}
+		return nil, usageError{fmt.Errorf("this is about one package, and there are %d", len(dirs))}
 	}
-	snapshot, err := readPackage(dirs[0])
-	if err != nil {
-		return plan.Version{}, err
-	}
+	return readPackage(dirs[0])
+}
+
+// compileVersion is loadVersion for a package that was read.
+func compileVersion(ctx context.Context, pool *worker.Pool, snapshot *source.Snapshot) (plan.Version, error) {
 	e, err := commandExaminer()
 	if err != nil {
 		return plan.Version{}, err
