@@ -3,6 +3,7 @@ package rollout_test
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
@@ -53,6 +54,14 @@ components: a: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name:
 		},
 		"a component that is not ready": {
 			"the status has to say so", `components: a: objects: o: _deployment & {metadata: name: "a", spec: replicas: 1}`, foretold, asIs, false,
+		},
+		"a component that cannot be rendered as a whole": {
+			"what it has is repaired by a rollout, with the word of the package", body,
+			func(w *world) rollout.Evaluator {
+				w.change("ConfigMap", "a", func(u *unstructured.Unstructured) { u.SetLabels(nil) })
+				w.load(body + `components: a: objects: p: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "p", data: a: live.a.o.data.never}`)
+				return foreteller{w.program}
+			}, asIs, false,
 		},
 		"an entry of the inventory out of reach": {
 			"it is told, and forgotten", body, foretold,
