@@ -47,6 +47,7 @@ func TestWhoHasTakenAFieldIsNamed(t *testing.T) {
 {manager: operetta, operation: Apply, time: "2026-01-01T00:00:01Z", fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:spec: {`+row.ours+`}}},
 {manager: rival, operation: Update, time: "2026-01-01T00:00:02Z", fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:spec: {`+row.theirs+`}}},
 {manager: late, operation: Update, time: "2026-01-01T00:00:03Z", fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:spec: {f:internalTrafficPolicy: {}}}},
+{manager: timeless, operation: Update, fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:spec: {f:externalName: {}}}},
 {manager: controller, operation: Update, subresource: status, time: "2026-01-01T00:00:04Z", fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:status: {}}}]}}`)
 			field, manager := ownership.Lost(ownership.Desired{Manifest: fromYAML(t, fightManifest)}, live)
 			if field != row.field || manager != row.manager {

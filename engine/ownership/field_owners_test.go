@@ -18,6 +18,7 @@ spec: {ports: [{name: http, port: 80}, {name: https, port: 443}], args: [one, tw
 	}{
 		"a field that is not there": {"who owned it has nothing there", "spec.type", "f:spec: {f:type: {}}", ownership.NoShare},
 		"a field that is there":     {"it has it", "spec.selector.app", "f:spec: {f:selector: {f:app: {}}}", ownership.SharesField},
+		"the object itself":         {"it has something of it", "", "f:spec: {f:type: {}}", ownership.SharesPart},
 		"a field of another name":   {"somebody else has it", "spec.selector.app", "f:spec: {f:selector: {f:tier: {}}}", ownership.NoShare},
 		"a part":                    {"something below it", "spec.selector", "f:spec: {f:selector: {f:app: {}}}", ownership.SharesPart},
 		"the whole":                 {"what is around it, as one", "spec.selector.app", "f:spec: {f:selector: {}}", ownership.SharesWhole},

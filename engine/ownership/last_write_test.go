@@ -30,6 +30,7 @@ func TestTheNewestWriteIsThatOfSomebodyElse(t *testing.T) {
 		"the first one wrote later": {"the time counts, not the place", "ConfigMap", []string{entry("kubectl", 2, "f:data: {f:a: {}}"), entry("helm", 1, "f:data: {f:b: {}}")}, write("kubectl", 2, 0, "data.a")},
 		"the last one wrote later":  {"the time counts, not the place", "ConfigMap", []string{entry("kubectl", 1, "f:data: {f:a: {}}"), entry("helm", 2, "f:data: {f:b: {}}")}, write("helm", 2, 0, "data.b")},
 		"no time":                   {"nobody knows when it was", "ConfigMap", []string{`{manager: kubectl, operation: Update, fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:data: {f:a: {}}}}`}, nil},
+		"no fields":                 {"it is a write all the same", "ConfigMap", []string{`{manager: kubectl, operation: Update, time: "` + at.Add(time.Second).Format(time.RFC3339) + `", apiVersion: v1}`}, write("kubectl", 1, 0)},
 		"as many fields as fit":     {"all are told", "ConfigMap", []string{entry("kubectl", 1, "f:data: {f:a: {}, f:b: {}}")}, write("kubectl", 1, 0, "data.a", "data.b")},
 		"many fields":               {"the rest is counted", "ConfigMap", []string{entry("kubectl", 1, "f:data: {f:a: {}, f:b: {}, f:c: {}, f:d: {}}")}, write("kubectl", 1, 2, "data.a", "data.b")},
 		"an item of a set":          {"its value is not told, but the list is", "ConfigMap", []string{entry("kubectl", 1, `f:metadata: {f:finalizers: {'v:"example.com/secret"': {}}}`)}, write("kubectl", 1, 0, "metadata.finalizers")},
