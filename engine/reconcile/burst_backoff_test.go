@@ -62,6 +62,58 @@ func TestThePausesOfABurstDoubleUpToTheLongest(t *testing.T) {
 	}
 }
 
+func TestOnlyTheLastOnesCountAsABurst(t *testing.T) {
+	t.Parallel()
+	limit := burstBackoff{allowed: 2, window: time.Minute, first: 10 * time.Second, last: time.Minute, quiet: time.Hour}
+	for name, row := range map[string]struct {
+		reason string
+		// at is when it has happened, and now when it is wanted.
+		at   []time.Duration
+		now  time.Duration
+		want bool
+	}{
+		"two at once":                 {"they are a burst", []time.Duration{0, time.Second}, 2 * time.Second, true},
+		"two, until a minute is over": {"the first one is out of the window then", []time.Duration{0, 30 * time.Second}, time.Minute, false},
+		"two, just before that":       {"the first one counts", []time.Duration{0, 30 * time.Second}, time.Minute - 1, true},
+		"two after others":            {"what was long before does not end a burst", []time.Duration{0, 50 * time.Second, 110 * time.Second, 111 * time.Second}, 112 * time.Second, true},
+		"one after others":            {"it is none of a burst", []time.Duration{0, time.Minute, 2 * time.Minute}, 2*time.Minute + time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var a attempts
+			began := time.Unix(1000, 0)
+			for _, at := range row.at {
+				limit.happened(&a, began.Add(at))
+			}
+			if got := limit.exceeded(&a, began.Add(row.now)); got != row.want {
+				t.Errorf("%s: it is too often: %t", row.reason, got)
+			}
+		})
+	}
+}
+
+func TestAttemptsAreKeptAsLongAsTheyHaveAnEffect(t *testing.T) {
+	t.Parallel()
+	limit := burstBackoff{allowed: 2, window: time.Minute, first: time.Minute, last: time.Hour, quiet: 30 * time.Second}
+	began := time.Unix(1000, 0)
+	for name, row := range map[string]struct {
+		reason string
+		of     attempts
+		now    time.Duration
+		want   bool
+	}{
+		"none":              {"nothing is remembered", attempts{}, 0, true},
+		"wanted":            {"it has waited since", attempts{times: []time.Time{began}, pending: true}, time.Hour, false},
+		"wanted at first":   {"it has waited since", attempts{pending: true}, 0, false},
+		"within the window": {"it is part of a burst", attempts{times: []time.Time{began}}, time.Minute - 1, false},
+		"after the window":  {"nothing depends on it", attempts{times: []time.Time{began}}, time.Minute, true},
+	} {
+		if got := limit.forgotten(&row.of, began.Add(row.now)); got != row.want {
+			t.Errorf("%s: %s: it is forgotten: %t", name, row.reason, got)
+		}
+	}
+}
+
 // A component says that somebody fights over its objects while there is a pause.
 func TestABurstEndsOnceItWasNotWantedForLongEnough(t *testing.T) {
 	t.Parallel()
