@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,7 +63,7 @@ type planFlags struct {
 	cluster       clusterFlags
 	old, from     string
 	files         []string
-	namespace     string
+	namespaces    object.Namespaces
 	allNamespaces bool
 	configMap     string
 	output        string
@@ -98,7 +97,7 @@ func newPlan(s streams) *cobra.Command {
 func (f *planFlags) addFlags(cmd *cobra.Command) {
 	f.cluster.addFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&f.namespace, "namespace", "n", "", "only the resources in this namespace; by default all")
+	namespacesFlag(cmd, &f.namespaces, "only the resources in these namespaces, separated by commas; repeat the flag for more; all by default")
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "the resources in all namespaces, which is the default")
 	flags.StringVar(&f.configMap, "config-map", "", "namespace/name of the ConfigMap with the configuration, as with operetta run")
 }
@@ -106,7 +105,7 @@ func (f *planFlags) addFlags(cmd *cobra.Command) {
 // check rejects flags that contradict each other.
 func (f *planFlags) check() error {
 	switch {
-	case f.namespace != "" && f.allNamespaces:
+	case !f.namespaces.All() && f.allNamespaces:
 		return usageError{errors.New("-n and -A exclude each other")}
 	case f.from != "" && (f.cluster.kubeconfig != "" || f.cluster.context != ""):
 		return usageError{errors.New("--from needs no cluster: leave out --kubeconfig and --context")}
@@ -144,7 +143,7 @@ func (f *planFlags) run(ctx context.Context, s streams, args []string) error {
 
 // makePlan makes a plan, and shows on a terminal how far it is.
 func makePlan(ctx context.Context, s streams, o plan.Options) (plan.Plan, error) {
-	defer debug.SetGCPercent(debug.SetGCPercent(casesGCPercent)) // the worlds of resources are garbage at once
+	defer worker.CollectLess()() // the worlds of resources are garbage at once
 	shown := newProgress(s.err, "plan")
 	defer shown.end()
 	o.Progress = func(done, all int) { shown.tell(done, all, unitResources) }
@@ -157,7 +156,7 @@ func makePlan(ctx context.Context, s streams, o plan.Options) (plan.Plan, error)
 
 // options returns the settings of a plan, and what ends its workers.
 func (f *planFlags) options(ctx context.Context, s streams, args []string) (plan.Options, func(), error) {
-	o := plan.Options{Namespaces: object.OneNamespace(f.namespace), Parallel: runtime.GOMAXPROCS(0)}
+	o := plan.Options{Namespaces: f.namespaces, Parallel: runtime.GOMAXPROCS(0)}
 	nothing := func() {}
 	var err error
 	if o.ConfigMap, err = parseConfigKey(f.configMap); err != nil {
@@ -222,7 +221,7 @@ func (f *planFlags) snapshot(s streams, p *program.Program) (plan.Snapshot, time
 		if err != nil {
 			return nil, time.Time{}, err
 		}
-		if err := d.Covers(f.namespace); err != nil && !p.Meta().ClusterScoped {
+		if err := d.Covers(f.namespaces); err != nil && !p.Meta().ClusterScoped {
 			return nil, time.Time{}, fmt.Errorf("dump %s: %w", f.from, err)
 		}
 		printLinef(s.err, "note: this is about the dump %s of %s, and not about a cluster", f.from, d.Taken.Format(time.RFC3339))
@@ -245,11 +244,11 @@ func (f *planFlags) snapshot(s streams, p *program.Program) (plan.Snapshot, time
 	case err != nil:
 		return nil, time.Time{}, on.outage(err)
 	}
-	namespace := f.namespace
+	namespaces := f.namespaces
 	if p.Meta().ClusterScoped {
-		namespace = ""
+		namespaces = nil
 	}
-	return plan.NewLive(live, object.OneNamespace(namespace)), time.Now(), nil
+	return plan.NewLive(live, namespaces), time.Now(), nil
 }
 
 // given reads the custom resources of the files.
@@ -265,22 +264,26 @@ func (f *planFlags) given(ctx context.Context, in io.Reader, o *plan.Options) er
 		return fmt.Errorf("%s is no custom resource of package %s: a plan changes nothing else", cluster.RefOf(others[0]), o.New.Program.Name())
 	}
 	for _, u := range all {
-		f.setNamespace(u, o.New.Program)
+		if err := f.setNamespace(u, o.New.Program); err != nil {
+			return err
+		}
 	}
 	o.Given = all
 	return nil
 }
 
-// setNamespace gives a resource the namespace that it would be created in.
-func (f *planFlags) setNamespace(u *unstructured.Unstructured, p *program.Program) {
+// setNamespace gives a resource the namespace that it would be created in. It errors if that may be one of several.
+func (f *planFlags) setNamespace(u *unstructured.Unstructured, p *program.Program) error {
 	switch {
 	case p.Meta().ClusterScoped:
 		u.SetNamespace("")
-	case u.GetNamespace() == "" && f.namespace != "":
-		u.SetNamespace(f.namespace)
-	case u.GetNamespace() == "":
-		u.SetNamespace(f.contextNamespace())
+	case u.GetNamespace() != "":
+	case len(f.namespaces) > 1:
+		return usageError{fmt.Errorf("%s %s has no metadata.namespace, and -n names several: %s", u.GetKind(), u.GetName(), f.namespaces)}
+	default:
+		u.SetNamespace(cmp.Or(f.namespaces.Only(), f.contextNamespace()))
 	}
+	return nil
 }
 
 // contextNamespace returns the namespace of the context, or a default one without a cluster.

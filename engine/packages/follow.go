@@ -21,7 +21,7 @@ import (
 // Several processes may share the custom resources of a Package. One of them reconciles Packages, as Reconcile does; the others
 // Follow: they serve what the status says that this one serves, from the contents that it has kept. They decide nothing and write
 // nothing, so that whatever is approved, planned, tried by a canary or refused is so for all resources alike. While nobody
-// reconciles Packages, those who follow go on as they are.
+// reconciles Packages, or who does cannot tell what to serve, those who follow go on as they are.
 
 // published is what the status of a Package says that is served.
 type published struct {
@@ -38,6 +38,9 @@ type published struct {
 func publishedBy(p Package, s *state, now time.Time) published {
 	is, _, _ := unstructured.NestedMap(p.object.Object, "status")
 	digest, _ := is["digest"].(string)
+	if digest == "" && isUndecided(is) && s.served != nil {
+		digest = s.served.Digest()
+	}
 	out := published{digest: digest, told: toldBy(p.Name, is)}
 	c := restoredCanary(p, now)
 	if digest == "" || !c.inProgress() || c.from != digest {
