@@ -22,7 +22,7 @@ var large = map[string]int{
 	"engine/packages.Reconciler":    62,
 	"engine/reconcile.state":        50,
 	"engine/controller.Manager":     62,
-	"engine/crd.generator":          56,
+	"engine/crd.generator":          57,
 	"engine/cluster/memory.Cluster": 46,
 	"engine/compile.translator":     41,
 }
