@@ -8,7 +8,7 @@ import (
 
 // restore serves what was accepted last after a restart.
 func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told string, out *result) {
-	last, err := r.lastGood(ctx, p, s)
+	last, err := r.keeper().lastGood(ctx, p, s)
 	if err != nil {
 		out.problem.err, out.undecided = errors.Join(out.problem.err, err), err
 		return
@@ -19,7 +19,7 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 		}
 		return
 	}
-	if err := r.accepts(p, last.provenance); err != nil {
+	if err := r.trust().accepts(p, last.provenance); err != nil {
 		out.problem.addMessage(fmt.Sprintf("%s, which was accepted last, is not used: %v", last.digest, err))
 		out.problem.passes = out.problem.reason == ReasonFetching // nothing is served, and the resources say so
 		return
