@@ -14,12 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/lru"
+	"operetta.dev/engine/object"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// An apply has no precondition that the object does not exist. If two resources look for the same
-// object at the same time, both find nothing, and the later apply would take the object from the
-// earlier one. Two mechanisms prevent that:
+// If two resources look for the same object at the same time, both find nothing, and the later apply would take the
+// object from the earlier one. An apply has no precondition that the object does not exist, but its resource version is
+// one if no object can have that. Besides, an API server of a kind of its own may not compare versions:
 //
 //   - Within a process, Creations lets one of them go first, and the other one looks again.
 //   - Between processes, the status code of the response tells: 201 if the object was created, 200 if
@@ -78,7 +79,7 @@ func (l *Live) create(ctx context.Context, object *unstructured.Unstructured) (*
 		}
 	}
 	code := 0
-	out, err := l.applyForced(context.WithValue(ctx, answerKey{}, &code), object)
+	out, err := l.applyAbsent(context.WithValue(ctx, answerKey{}, &code), object)
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +90,29 @@ func (l *Live) create(ctx context.Context, object *unstructured.Unstructured) (*
 		l.Creations.lately.Add(ref.Identity(), true)
 	}
 	return out, nil
+}
+
+// versionOfNone is a resource version that no object has: it is the revision of an empty store. An API server compares it with
+// the version of an object that exists, and takes no notice of it when it creates one.
+const versionOfNone = "1"
+
+// applyAbsent applies an object on the condition that it does not exist. It errors with AlreadyExists if it does.
+func (l *Live) applyAbsent(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	conditional := object.ShallowCopy(u)
+	conditional.SetResourceVersion(versionOfNone)
+	out, err := l.applyForced(ctx, conditional)
+	if !apierrors.IsConflict(err) {
+		return out, err
+	}
+	// Something else may be in conflict, such as a quota, and an API server might refuse the condition.
+	found, failure := get(ctx, l.Direct, RefOf(u))
+	switch {
+	case failure != nil:
+		return nil, failure
+	case found != nil:
+		return nil, AlreadyExists(RefOf(u))
+	}
+	return l.applyForced(ctx, u)
 }
 
 // createdLately errors with AlreadyExists if this process has created the object recently and it

@@ -98,8 +98,7 @@ func (l *Live) GetLive(ctx context.Context, ref Ref) (*unstructured.Unstructured
 }
 
 func get(ctx context.Context, r client.Reader, ref Ref, options ...client.GetOption) (*unstructured.Unstructured, error) {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(ref.GroupVersionKind)
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": ref.GroupVersion().String(), "kind": ref.Kind}}
 	err := r.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, u, options...)
 	if unserved(err) {
 		return nil, &KindNotServedError{Kind: ref.GroupVersionKind}
@@ -124,16 +123,30 @@ func (l *Live) Apply(ctx context.Context, object *unstructured.Unstructured) (*u
 	return l.applyForced(ctx, object)
 }
 
-func (l *Live) applyForced(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	out := object.DeepCopy()
-	err := l.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(out), client.FieldOwner(FieldManager), client.ForceOwnership)
+func (l *Live) applyForced(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	patch, err := applyPatch(u)
+	if err != nil {
+		return nil, WrapError(RefOf(u), "applying", err)
+	}
+	out := object.ShallowCopy(u) // the answer comes in the place of all of it
+	err = l.Client.Patch(ctx, out, patch, client.FieldOwner(FieldManager), client.ForceOwnership)
 	if err == nil {
 		return out, nil
 	}
-	if wrong := l.schemaFault(ctx, object, err); wrong != nil {
+	if wrong := l.schemaFault(ctx, u, err); wrong != nil {
 		return nil, wrong
 	}
-	return nil, WrapError(RefOf(object), "applying", err)
+	return nil, WrapError(RefOf(u), "applying", err)
+}
+
+// applyPatch returns the patch that applies an object. It is what Apply of a client would send, whose encoder writes each
+// object twice.
+func applyPatch(u *unstructured.Unstructured) (client.Patch, error) {
+	text, err := object.AppendJSON(nil, u.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding it: %w", err)
+	}
+	return client.RawPatch(types.ApplyPatchType, text), nil
 }
 
 // DryRun implements Cluster. It bypasses the cache, which never receives the result of a dry run.
@@ -317,7 +330,10 @@ func (l *Live) Scope(_ context.Context, kind schema.GroupVersionKind) (Scope, er
 }
 
 // ApplyStatus implements Cluster.
-func (l *Live) ApplyStatus(ctx context.Context, object *unstructured.Unstructured) error {
-	err := l.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(FieldManager), client.ForceOwnership)
-	return client.IgnoreNotFound(err)
+func (l *Live) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) error {
+	patch, err := applyPatch(u)
+	if err != nil {
+		return WrapError(RefOf(u), "applying the status of", err)
+	}
+	return client.IgnoreNotFound(l.Client.Status().Patch(ctx, u, patch, client.FieldOwner(FieldManager), client.ForceOwnership))
 }

@@ -2,8 +2,6 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
-	"hash/fnv"
 	"slices"
 	"sync"
 	"time"
@@ -13,8 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/template"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -40,7 +40,7 @@ type statusWrites struct {
 	running int
 	// answers are digests of the last statuses that the API server has answered. The resource version
 	// would not do: after a gap in a watch, an event has a version with a later change of the spec.
-	answers []uint64
+	answers []template.Key
 	// early are the changes that were seen during a write, before its answer.
 	early []*unstructured.Unstructured
 }
@@ -76,13 +76,13 @@ func (d *duplicateOperator) predicate() predicate.Predicate {
 // that reconciles it does. The times of managed fields are in seconds, so two writes within a second look
 // alike: the write was the engine's if nobody else has written.
 func statusRewritten(before, after *unstructured.Unstructured) bool {
-	if after.GetDeletionTimestamp() != nil || reconcile.Disputed(before) || reconcile.Disputed(after) {
+	if after.GetDeletionTimestamp() != nil || reconcile.Disputed(before) || reconcile.Disputed(after) ||
+		object.Equal(before.Object["status"], after.Object["status"]) {
 		return false
 	}
 	was, others := statusTime(before)
 	is, now := statusTime(after)
-	return was != nil && is != nil && !is.Before(was) && equality.Semantic.DeepEqual(others, now) &&
-		statusDigest(before) != statusDigest(after)
+	return was != nil && is != nil && !is.Before(was) && equality.Semantic.DeepEqual(others, now)
 }
 
 // statusTime returns when an engine has last changed the status of a resource, or nil, and
@@ -100,12 +100,8 @@ func statusTime(u *unstructured.Unstructured) (*metav1.Time, []metav1.ManagedFie
 }
 
 // statusDigest returns a digest of the status of a resource.
-func statusDigest(u *unstructured.Unstructured) uint64 {
-	s, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status")
-	text, _ := json.Marshal(s) // what came as JSON can be written as such
-	h := fnv.New64a()
-	_, _ = h.Write(text)
-	return h.Sum64()
+func statusDigest(u *unstructured.Unstructured) template.Key {
+	return template.Shape(u.Object["status"], template.Everything, nil)
 }
 
 func (d *duplicateOperator) unreported() bool {

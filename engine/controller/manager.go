@@ -129,7 +129,7 @@ type Manager struct {
 // an address.
 func New(config *rest.Config, options Options) (*Manager, error) {
 	refused := newRefusedRequests()
-	config = cluster.WithAnswers(config)
+	config = clientConfig(config)
 	if err := options.Shard.Check(); err != nil {
 		return nil, err
 	}
@@ -144,11 +144,12 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
+	shared := watch.NewShared(mgr.GetConfig())
 	m := &Manager{
-		manager: mgr, options: options, running: newRunningReconciles(options.ReconcileLimit), refused: refused, history: history.New(history.DefaultLimits, time.Now, watch.History()),
+		manager: mgr, options: options, running: newRunningReconciles(options.ReconcileLimit), refused: refused, history: history.New(history.DefaultLimits, time.Now, shared.History()),
 		controllers: map[schema.GroupKind]*packageController{}, pins: map[schema.GroupKind]*pinnedVersions{}, accounts: map[schema.GroupKind]object.Account{},
 	}
-	m.identities = &identities{manager: m, shared: watch.NewShared(mgr.GetConfig()), config: config, by: map[object.Account]*usedIdentity{}}
+	m.identities = &identities{manager: m, shared: shared, config: config, by: map[object.Account]*usedIdentity{}}
 	m.own = &identity{Connection: mgr, recorder: recorder{mgr.GetEventRecorder(eventsReporter)}}
 	if err := m.own.complete(m, m.identities.shared); err != nil {
 		return nil, err
@@ -171,6 +172,14 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 		}
 	}
 	return m, errors.Join(mgr.Add(refused), mgr.Add(m.packageMissing))
+}
+
+// clientConfig returns how a manager sends requests. Answers are not compressed: to unpack them costs a manager more than a
+// network near an API server does, and to pack them costs the API server still more. The managers of Kubernetes do the same.
+func clientConfig(config *rest.Config) *rest.Config {
+	out := cluster.WithAnswers(config)
+	out.DisableCompression = true
+	return out
 }
 
 // addProbes adds the checks of /healthz and /readyz.

@@ -31,9 +31,12 @@ func Decode(values []any) (Inventory, error) {
 	}
 	var out Inventory
 	for i, v := range values {
-		g, err := decodeGroup(fmt.Sprintf("[%d]", i), v)
-		if err != nil {
-			return nil, err
+		g, plain := plainGroup(v)
+		if !plain {
+			var err error
+			if g, err = decodeGroup(fmt.Sprintf("[%d]", i), v); err != nil {
+				return nil, err
+			}
 		}
 		out = append(out, g)
 	}

@@ -99,12 +99,45 @@ func newEntry(object string, ref cluster.Ref, ownerNamespace string) Entry {
 // Encode returns an inventory as JSON values. An empty inventory is an empty list: a missing one
 // means that the status was lost.
 func (inv Inventory) Encode() []any {
-	out := []any{}
-	b, err := json.Marshal(inv)
-	if err != nil || len(inv) == 0 {
-		return out // plain strings always encode
+	out := make([]any, len(inv))
+	for i, g := range inv {
+		group := map[string]any{"component": g.Component}
+		if len(g.DependsOn) > 0 {
+			dependsOn := make([]any, len(g.DependsOn))
+			for j, to := range g.DependsOn {
+				dependsOn[j] = to
+			}
+			group["dependsOn"] = dependsOn
+		}
+		if len(g.Objects) > 0 {
+			objects := make([]any, len(g.Objects))
+			for j, e := range g.Objects {
+				objects[j] = e.encode()
+			}
+			group["objects"] = objects
+		}
+		out[i] = group
 	}
-	_ = json.Unmarshal(b, &out)
+	return out
+}
+
+// encode returns an entry as JSON values, as its tags say.
+func (e Entry) encode() map[string]any {
+	out := make(map[string]any, 8)
+	out["object"], out["apiVersion"], out["kind"], out["name"] = e.Object, e.APIVersion, e.Kind, e.Name
+	for _, f := range []struct{ name, value string }{
+		{"namespace", e.Namespace}, {"digest", e.Digest}, {"uid", e.UID}, {"content", e.Content}, {"ended", string(e.Ended)}, {"last", e.Last},
+	} {
+		if f.value != "" {
+			out[f.name] = f.value
+		}
+	}
+	if e.ClusterScoped {
+		out["clusterScoped"] = true
+	}
+	if e.Orphan {
+		out["orphan"] = true
+	}
 	return out
 }
 

@@ -1,11 +1,10 @@
 package ownership
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"encoding/json"
-	"io"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 	"unique"
 
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/lru"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -25,7 +25,7 @@ func CompactManagedFields(u *unstructured.Unstructured) {
 		if !is {
 			continue // there are none, or they are text already
 		}
-		if text, err := json.Marshal(fields); err == nil {
+		if text, err := object.AppendJSON(nil, fields); err == nil {
 			entry["fieldsV1"] = unique.Make(string(text)).Value()
 		}
 	}
@@ -117,11 +117,8 @@ func ManagedFields(u *unstructured.Unstructured) []metav1.ManagedFieldsEntry {
 // ownedFields returns the fields that the engine owns by some operations, or nil.
 func ownedFields(live *unstructured.Unstructured, operations ...metav1.ManagedFieldsOperationType) *fieldpath.Set {
 	var out *fieldpath.Set
-	for _, m := range ManagedFields(live) {
-		if m.Manager != cluster.FieldManager || !slices.Contains(operations, m.Operation) || m.Subresource != "" {
-			continue
-		}
-		switch set := FieldSet(m); {
+	add := func(set *fieldpath.Set) {
+		switch {
 		case set == nil:
 		case out == nil:
 			out = set
@@ -129,17 +126,56 @@ func ownedFields(live *unstructured.Unstructured, operations ...metav1.ManagedFi
 			out = out.Union(set)
 		}
 	}
+	entries := managedEntries(live)
+	if !isCompact(entries) {
+		for _, m := range live.GetManagedFields() {
+			if m.Manager == cluster.FieldManager && slices.Contains(operations, m.Operation) && m.Subresource == "" {
+				add(FieldSet(m))
+			}
+		}
+		return out
+	}
+	for _, entry := range entries {
+		operation := metav1.ManagedFieldsOperationType(textAt(entry, "operation"))
+		if textAt(entry, "manager") == cluster.FieldManager && slices.Contains(operations, operation) && textAt(entry, "subresource") == "" {
+			add(fieldSetOf(compactFields(entry)))
+		}
+	}
 	return out
 }
 
-// FieldSet returns the fields of an entry of managedFields, or nil if it has none that can be read.
+// FieldSet returns the fields of an entry of managedFields, or nil if it has none that can be read. Others may have the
+// same set, so nobody may change it.
 func FieldSet(m metav1.ManagedFieldsEntry) *fieldpath.Set {
-	set := &fieldpath.Set{}
-	if m.FieldsV1 == nil || set.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes())) != nil {
+	if m.FieldsV1 == nil {
 		return nil
+	}
+	return fieldSetOf(m.FieldsV1.GetRawString())
+}
+
+// fieldSetOf returns the fields in the text of an entry, or nil if they cannot be read.
+func fieldSetOf(text string) *fieldpath.Set {
+	if known, found := fieldSets.Get(text); found {
+		set, _ := known.(*fieldpath.Set)
+		return set
+	}
+	set := &fieldpath.Set{}
+	if set.FromJSON(strings.NewReader(text)) != nil {
+		set = nil
+	}
+	if len(text) <= longestFieldSet {
+		fieldSets.Add(text, set)
 	}
 	return set
 }
+
+// fieldSets are the sets that were read last, by their text. A reconcile asks several times for those of an object, and other
+// managers have the same of the objects of all resources. The engine's own have the UID of the owner in them.
+var fieldSets = lru.New(rememberedFieldSets)
+
+// rememberedFieldSets bounds fieldSets, and longestFieldSet is how long a text may be that is kept, in bytes. A set takes
+// about ten times its text.
+const rememberedFieldSets, longestFieldSet = 200, 4 << 10
 
 // A syncKey identifies a manifest, and the fields that the engine owns of an object, by their content.
 type syncKey struct {
@@ -153,16 +189,25 @@ func syncKeyOf(want Desired, live *unstructured.Unstructured) (syncKey, bool) {
 	if want.Digest == "" || !isCompact(entries) {
 		return syncKey{}, false
 	}
-	hash := sha256.New()
+	buffer, _ := ownedTexts.Get().(*[]byte)
+	text := (*buffer)[:0]
 	for _, entry := range entries {
 		if textAt(entry, "manager") == cluster.FieldManager && textAt(entry, "subresource") == "" {
-			_, _ = io.WriteString(hash, textAt(entry, "operation")+compactFields(entry)+"\n")
+			text = append(append(append(text, textAt(entry, "operation")...), compactFields(entry)...), '\n')
 		}
 	}
-	key := syncKey{digest: want.Digest, apply: want.Policy.Apply}
-	hash.Sum(key.owned[:0])
+	key := syncKey{digest: want.Digest, apply: want.Policy.Apply, owned: sha256.Sum256(text)}
+	if cap(text) <= largestOwnedText {
+		*buffer = text
+	}
+	ownedTexts.Put(buffer)
 	return key, true
 }
+
+// ownedTexts are buffers for syncKeyOf, of which each may grow to largestOwnedText bytes: a hash would copy each text.
+var ownedTexts = sync.Pool{New: func() any { return new([]byte) }}
+
+const largestOwnedText = 64 << 10
 
 // inSync are the keys that were found without drift. They depend on nothing else, so a key is right for
 // any object: without them, each reconcile at rest would parse the managedFields of all objects.

@@ -2,6 +2,7 @@ package ownership
 
 import (
 	"encoding/base64"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,7 +20,7 @@ func FoldStringData(u *unstructured.Unstructured) {
 	}
 	data := map[string]any{}
 	if given, ok := u.Object["data"].(map[string]any); ok {
-		data = given
+		data = maps.Clone(given)
 	}
 	for key, value := range text {
 		plain, ok := value.(string)

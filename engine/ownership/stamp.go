@@ -2,6 +2,7 @@ package ownership
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,7 +47,8 @@ type StampOptions struct {
 // digest. It errors when the manifest cannot be an object of that owner.
 func Stamp(owner Owner, component string, object program.Object, at StampOptions) (Desired, error) {
 	d := Desired{Component: component, Object: object.Name, Policy: object.Policy, Position: object.Position}
-	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(object.Manifest)}
+	u := &unstructured.Unstructured{Object: maps.Clone(object.Manifest)} // only what is stamped is copied
+	u.Object["metadata"] = runtime.DeepCopyJSONValue(u.Object["metadata"])
 	u.SetNamespace(RefOf(object, owner.Namespace, at.Scope).Namespace)
 	if err := Within(at.Reach, owner, cluster.RefOf(u)); err != nil {
 		return d, fmt.Errorf("object %s: %w", object.Name, err)

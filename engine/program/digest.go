@@ -8,8 +8,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program/syntax"
 )
 
@@ -37,17 +39,28 @@ var noDigest = strings.Repeat("0", 2*digestLength)
 // data, or unkeyed for the key "". It errors if the data cannot be encoded as JSON. The digest
 // is stable, because keys are sorted.
 func Digest(key string, data any) (string, error) {
-	text, err := appendJSON(make([]byte, 0, 1024), data)
+	buffer, _ := digestBuffers.Get().(*[]byte)
+	defer digestBuffers.Put(buffer)
+	text, err := object.AppendJSON((*buffer)[:0], data)
 	if err != nil {
 		return "", fmt.Errorf("encoding what a digest is made of: %w", err)
 	}
-	hash := sha256.New()
-	if key != "" {
-		hash = hmac.New(sha256.New, []byte(key))
+	if cap(text) <= largestDigested {
+		*buffer = text
 	}
+	if key == "" {
+		sum := sha256.Sum256(text)
+		return hex.EncodeToString(sum[:digestLength]), nil
+	}
+	hash := hmac.New(sha256.New, []byte(key))
 	hash.Write(text)
 	return hex.EncodeToString(hash.Sum(nil)[:digestLength]), nil
 }
+
+// digestBuffers are for Digest, of which each may grow to largestDigested bytes.
+var digestBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+const largestDigested = 64 << 10
 
 // keyOf returns the key of the digests of a live Secret that the package renders: its salt, or
 // without one the key that it has as an input.

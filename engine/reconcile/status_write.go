@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"time"
 
@@ -141,10 +142,10 @@ func (s *subject) identity() *unstructured.Unstructured {
 }
 
 // ownStatus returns the part of a status that the engine owns. It returns the whole status if the
-// engine has not written it, as after a restore.
+// engine has not written it, as after a restore. What is in its fields is that of a cache, so nobody may change it.
 func ownStatus(cr *unstructured.Unstructured) map[string]any {
-	all, ok, _ := unstructured.NestedMap(cr.Object, "status")
-	if !ok {
+	all, ok := cr.Object["status"].(map[string]any)
+	if !ok || all == nil {
 		return nil
 	}
 	for _, m := range ownership.ManagedFields(cr) {
@@ -162,7 +163,7 @@ func ownStatus(cr *unstructured.Unstructured) map[string]any {
 			return owned
 		})
 	}
-	return all
+	return maps.Clone(all)
 }
 
 // writeChanged writes a status if it differs.

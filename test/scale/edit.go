@@ -33,6 +33,10 @@ var (
 func (b *bench) edit(ctx context.Context, show func(string)) error {
 	cpu, began := b.proc.CPU(), time.Now()
 	was := b.proc
+	before, err := b.proc.cost(ctx, webApp)
+	if err != nil {
+		return err
+	}
 	if err := b.rollOut(ctx, changedProbe, show); err != nil {
 		return err
 	}
@@ -43,9 +47,11 @@ func (b *bench) edit(ctx context.Context, show func(string)) error {
 	used := b.proc.CPU()
 	if b.proc == was {
 		used -= cpu
+	} else {
+		before = cost{}
 	}
 	b.add("edit_cpu", b.perResource(used-b.editCPU))
-	return nil
+	return b.addCost(ctx, "edit", before.plus(b.edited))
 }
 
 // rollOut makes the controller serve a version with another path of the probe, and waits until every

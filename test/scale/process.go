@@ -100,26 +100,38 @@ func (p *process) stop() {
 
 // reconciles returns how many reconciles of a kind have ended, whatever their result.
 func (p *process) reconciles(ctx context.Context, kind string) (int, error) {
+	total := 0
+	err := p.readMetrics(ctx, func(name string, value float64) {
+		if strings.HasPrefix(name, "controller_runtime_reconcile_total{") && strings.Contains(name, `controller="`+strings.ToLower(kind)) {
+			total += int(value)
+		}
+	})
+	return total, err
+}
+
+// readMetrics calls a function with each metric of the process, with its labels.
+func (p *process) readMetrics(ctx context.Context, each func(name string, value float64)) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.metrics+"/metrics", nil)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer response.Body.Close()
-	total := 0
-	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
 		line := lines.Text()
-		if !strings.HasPrefix(line, "controller_runtime_reconcile_total{") || !strings.Contains(line, `controller="`+strings.ToLower(kind)) {
+		at := strings.LastIndexByte(line, ' ')
+		if strings.HasPrefix(line, "#") || at < 0 {
 			continue
 		}
-		n, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+		n, err := strconv.ParseFloat(line[at+1:], 64)
 		if err != nil {
-			return 0, fmt.Errorf("metrics of %s: %w", p.binary(), err)
+			return fmt.Errorf("metrics of %s: %w", p.binary(), err)
 		}
-		total += int(n)
+		each(line[:at], n)
 	}
-	return total, nil
+	return lines.Err()
 }

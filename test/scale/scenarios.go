@@ -48,6 +48,8 @@ type bench struct {
 	// idleShare what the process uses of a core then.
 	startCPU, editCPU time.Duration
 	idleShare         float64
+	// started and edited are the same without workers.
+	started, edited cost
 }
 
 // A scenario is what is measured with one command.
@@ -138,7 +140,8 @@ func (b *bench) serve(ctx context.Context, kind schema.GroupVersionKind) error {
 		return err
 	}
 	b.startCPU = b.proc.CPU()
-	return nil
+	b.started, err = b.proc.cost(ctx, kind)
+	return err
 }
 
 // idle measures a controller without resources.
@@ -165,13 +168,16 @@ func (b *bench) share(ctx context.Context, d time.Duration) (float64, error) {
 // measureEdit measures what an edit of the package costs without resources.
 func (b *bench) measureEdit(ctx context.Context) error {
 	if b.replaced == "" {
-		b.editCPU = b.startCPU
+		b.editCPU, b.edited = b.startCPU, b.started
 		return nil
 	}
 	before := b.proc.CPU()
+	used, err := b.proc.cost(ctx, webApp)
+	if err != nil {
+		return err
+	}
 	changed := serving(webApp)
 	for _, changed.probePath = range []string{changedProbe, usualProbe} {
-		var err error
 		if b.proc, err = b.replace(ctx, b.proc, b.kubeconfig, b.dir, changed); err != nil {
 			return err
 		}
@@ -180,7 +186,9 @@ func (b *bench) measureEdit(ctx context.Context) error {
 		return err
 	}
 	b.editCPU = (b.proc.CPU() - before) / 2
-	return nil
+	now, err := b.proc.cost(ctx, webApp)
+	b.edited = now.minus(used).half()
+	return err
 }
 
 // add notes a measurement.
@@ -196,6 +204,10 @@ func (b *bench) create(ctx context.Context, show func(string)) error {
 		return err
 	}
 	b.proc.ForgetPeakMemory()
+	used, err := b.proc.cost(ctx, webApp)
+	if err != nil {
+		return err
+	}
 	cpu, began := b.proc.CPU(), time.Now()
 	if err := b.createAll(ctx, webApp, "shop", b.n, webAppSpec(), show); err != nil {
 		return err
@@ -205,6 +217,9 @@ func (b *bench) create(ctx context.Context, show func(string)) error {
 		return err
 	}
 	b.add("create_cpu", b.perResource(b.proc.CPU()-cpu))
+	if err := b.addCost(ctx, "create", used); err != nil {
+		return err
+	}
 	b.add("create_memory", mebibytes(b.proc.PeakMemory()))
 	requests, writes, err := b.requests(ctx, from)
 	b.add("create_requests", float64(requests)/float64(b.n))
@@ -395,6 +410,9 @@ func (b *bench) restart(ctx context.Context, _ func(string)) error {
 		return err
 	}
 	b.add("restart_cpu", b.perResource(b.proc.CPU()-b.startCPU))
+	if err := b.addCost(ctx, "restart", b.started); err != nil {
+		return err
+	}
 	_, writes, err := b.requests(ctx, from)
 	b.add("restart_writes", float64(writes))
 	return err

@@ -89,28 +89,29 @@ type Caches struct {
 	shared   Shared
 	finished *finishedObjects
 	large    *largeObjects
-	unpacked *unpackedObjects
 	log      logr.Logger
 
 	mu           sync.Mutex
 	perNamespace map[string]Cache
 }
 
-// Shared is what all controllers of a process share, whoever they act as: neither has what objects hold.
+// Shared is what all controllers of a process share, whoever they act as. Only unpacked has what objects hold, and
+// whoever asks it for an object has that packed.
 type Shared struct {
 	schemas   cluster.Schemas
 	creations *cluster.Creations
+	unpacked  *unpackedObjects
 }
 
 // NewShared returns what the caches of a process share.
 func NewShared(config *rest.Config) Shared {
-	return Shared{cluster.PublishedSchemas(config), cluster.NewCreations()}
+	return Shared{cluster.PublishedSchemas(config), cluster.NewCreations(), newUnpackedObjects()}
 }
 
 // NewCaches returns the caches of a connection of some namespaces. They run when the connection runs them.
 func NewCaches(mgr Connection, namespaces object.Namespaces, shared Shared, log logr.Logger) (*Caches, error) {
 	c := &Caches{
-		connection: mgr, namespaces: namespaces, perNamespace: map[string]Cache{}, finished: newFinishedObjects(), large: newLargeObjects(), unpacked: newUnpackedObjects(), log: log,
+		connection: mgr, namespaces: namespaces, perNamespace: map[string]Cache{}, finished: newFinishedObjects(), large: newLargeObjects(), log: log,
 		shared: shared,
 	}
 	var err error
@@ -172,7 +173,7 @@ func (c *Caches) keep(object any) (any, error) {
 // readFull returns all of an object of a cache, which may have it packed or stripped.
 func (c *Caches) readFull(ctx context.Context, cached *unstructured.Unstructured, read func(context.Context, cluster.Ref) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
 	if cached != nil && isPacked(cached) {
-		return c.unpacked.get(cached)
+		return c.shared.unpacked.get(cached)
 	}
 	return c.large.readFull(ctx, cached, read)
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // History returns how a history reads the objects of caches.
-func History() history.Objects {
-	return history.Objects{Changes: changes, Weigh: weigh}
+func (s Shared) History() history.Objects {
+	return history.Objects{Changes: s.unpacked.changes, Weigh: weigh}
 }
 
 // weigh returns about what an object of a cache takes in memory.
@@ -29,18 +29,25 @@ func weigh(u *unstructured.Unstructured) int {
 }
 
 // changes returns which fields differ between the two states of an object in an event, by who has changed them. Without an
-// earlier state, it says who has written the object. It returns none for an object of which a cache has only a part.
-func changes(e history.Event) []history.Change {
-	b, err := unpacked(e.After)
-	if err != nil || isStripped(b) {
+// earlier state, it says who has written the object. It returns none for an object of which a cache has only a part. The
+// reconcile that follows reads the object as it is, and the one before has read what it was.
+func (o *unpackedObjects) changes(e history.Event) []history.Change {
+	if isStripped(e.After) || e.Before != nil && isStripped(e.Before) {
 		return nil
 	}
-	if e.Before == nil {
+	var a *unstructured.Unstructured
+	var err error
+	if e.Before != nil {
+		if a, err = entire(e.Before, o.getOld); err != nil {
+			return nil
+		}
+	}
+	b, err := entire(e.After, o.get)
+	switch {
+	case err != nil:
+		return nil
+	case a == nil:
 		return creators(b)
-	}
-	a, err := unpacked(e.Before)
-	if err != nil || isStripped(a) {
-		return nil
 	}
 	paths := diff.Paths(a, b)
 	if e.Cause == history.Resource {
@@ -48,6 +55,14 @@ func changes(e history.Event) []history.Change {
 		paths = slices.DeleteFunc(paths, func(p diff.ChangedPath) bool { return len(p.Parts) > 0 && p.Parts[0].Field == "status" })
 	}
 	return byWriter(paths, writersOf(a, b), b.Object)
+}
+
+// entire returns all of an object that a cache may have packed.
+func entire(u *unstructured.Unstructured, unpack func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
+	if !isPacked(u) {
+		return u, nil
+	}
+	return unpack(u)
 }
 
 // creators returns who has written a new object, the last one first.

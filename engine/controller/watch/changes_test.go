@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/history"
 	"operetta.dev/test/inline"
 )
@@ -170,4 +171,40 @@ func BenchmarkChanges(b *testing.B) {
 			b.Fatal("it finds nothing")
 		}
 	}
+}
+
+// changes returns what a history is told of an event.
+func changes(e history.Event) []history.Change { return newUnpackedObjects().changes(e) }
+
+func TestAHistoryAndTheReconcileThatFollowsUnpackAnObjectOnce(t *testing.T) {
+	t.Parallel()
+	c := &Caches{large: newLargeObjects(), shared: Shared{unpacked: newUnpackedObjects()}}
+	version := func(number string) *unstructured.Unstructured {
+		u := inline.Object(t, written)
+		u.SetResourceVersion(number)
+		return packed(u)
+	}
+	history := func(e history.Event) { c.shared.History().Changes(e) }
+	reconcile := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		out, err := c.readFull(t.Context(), u, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	first, second := version("7"), version("8")
+	before := c.shared.unpacked.last.get(cluster.RefOf(first))
+	history(historyEvent(nil, first))
+	known := c.shared.unpacked.last.get(cluster.RefOf(first))
+	if before != nil || known == nil || reconcile(first) != known {
+		t.Error("the reconcile has unpacked again what the history has read")
+	}
+	history(historyEvent(first, second))
+	if known := c.shared.unpacked.last.get(cluster.RefOf(first)); known == nil || known.GetResourceVersion() != "8" || reconcile(second) != known {
+		t.Error("what the object was has taken the place of what it is")
+	}
+}
+
+func historyEvent(before, after *unstructured.Unstructured) history.Event {
+	return history.Event{Trigger: history.Trigger{Cause: history.Object}, Before: before, After: after}
 }

@@ -112,7 +112,7 @@ func newUnpackedObjects() *unpackedObjects { return &unpackedObjects{newRecent(u
 // get returns the whole of a packed object. Others may have the same one, so nobody may change it.
 func (o *unpackedObjects) get(cached *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	ref := cluster.RefOf(cached)
-	if known := o.last.get(ref); known != nil && known.GetUID() == cached.GetUID() && known.GetResourceVersion() == cached.GetResourceVersion() {
+	if known := o.known(ref, cached); known != nil {
 		return known, nil
 	}
 	u, err := unpacked(cached)
@@ -120,4 +120,21 @@ func (o *unpackedObjects) get(cached *unstructured.Unstructured) (*unstructured.
 		o.last.add(ref, u)
 	}
 	return u, err
+}
+
+// getOld is get for an object that nobody reads again.
+func (o *unpackedObjects) getOld(cached *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if known := o.known(cluster.RefOf(cached), cached); known != nil {
+		return known, nil
+	}
+	return unpacked(cached)
+}
+
+// known returns an object that was unpacked lately, or nil.
+func (o *unpackedObjects) known(ref cluster.Ref, cached *unstructured.Unstructured) *unstructured.Unstructured {
+	known := o.last.get(ref)
+	if known == nil || known.GetUID() != cached.GetUID() || known.GetResourceVersion() != cached.GetResourceVersion() {
+		return nil
+	}
+	return known
 }

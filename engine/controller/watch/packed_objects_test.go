@@ -141,7 +141,7 @@ func withUID(u *unstructured.Unstructured, uid string) map[string]string {
 
 func TestAPackedObjectIsUnpackedOnceForEachVersion(t *testing.T) {
 	t.Parallel()
-	c := &Caches{finished: newFinishedObjects(), large: newLargeObjects(), unpacked: newUnpackedObjects()}
+	c := &Caches{finished: newFinishedObjects(), large: newLargeObjects(), shared: Shared{unpacked: newUnpackedObjects()}}
 	live := func(context.Context, cluster.Ref) (*unstructured.Unstructured, error) {
 		return nil, errors.New("it is read live")
 	}
@@ -205,7 +205,7 @@ func TestPackedObjectsTakeAFractionOfTheMemory(t *testing.T) {
 // A deletion tells by a finalizer that an object has a teardown of its own, and looks for it in the cache.
 func TestAResourceWithATeardownIsDeletedInItsOwnOrderAlthoughItIsPacked(t *testing.T) {
 	t.Parallel()
-	c := &Caches{finished: newFinishedObjects(), large: newLargeObjects(), unpacked: newUnpackedObjects()}
+	c := &Caches{finished: newFinishedObjects(), large: newLargeObjects(), shared: Shared{unpacked: newUnpackedObjects()}}
 	u := inline.Object(t, written)
 	u.SetAPIVersion("example.com/v1")
 	u.SetKind("Shop")

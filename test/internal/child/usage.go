@@ -87,8 +87,14 @@ func (p *Process) CPU() time.Duration {
 	return total
 }
 
+// OwnCPU returns the processor time of the process without its children.
+func (p *Process) OwnCPU() time.Duration { return ticksOf(p.PID(), 11, 13) }
+
 // cpuOf returns the processor time of a process and of its children that have ended.
-func cpuOf(pid int) time.Duration {
+func cpuOf(pid int) time.Duration { return ticksOf(pid, 11, 15) }
+
+// ticksOf returns the sum of some fields of the processor time of a process.
+func ticksOf(pid, from, to int) time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
@@ -101,7 +107,7 @@ func cpuOf(pid int) time.Duration {
 		return 0
 	}
 	ticks := int64(0)
-	for _, field := range fields[11:15] {
+	for _, field := range fields[from:to] {
 		n, _ := strconv.ParseInt(field, 10, 64)
 		ticks += n
 	}

@@ -1,4 +1,4 @@
-package program
+package object
 
 import (
 	"encoding/json"
@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// appendJSON appends data as encoding/json writes it. Of unstructured content, which is nearly all that has a
+// AppendJSON appends data as encoding/json writes it. Of unstructured content, which is nearly all that has a
 // digest, it copies nothing; encoding/json copies each field of a map.
-func appendJSON(out []byte, data any) ([]byte, error) {
+func AppendJSON(out []byte, data any) ([]byte, error) {
 	switch v := data.(type) {
 	case map[string]any:
 		if v != nil {
@@ -32,13 +32,14 @@ func appendJSON(out []byte, data any) ([]byte, error) {
 
 func appendFields(out []byte, fields map[string]any) (_ []byte, err error) {
 	out = append(out, '{')
-	names := slices.AppendSeq(make([]string, 0, len(fields)), maps.Keys(fields))
+	var room [16]string // for most, so that they take no allocation
+	names := slices.AppendSeq(room[:0], maps.Keys(fields))
 	slices.Sort(names)
 	for i, name := range names {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		if out, err = appendJSON(append(appendText(out, name), ':'), fields[name]); err != nil {
+		if out, err = AppendJSON(append(appendText(out, name), ':'), fields[name]); err != nil {
 			return nil, err
 		}
 	}
@@ -51,7 +52,7 @@ func appendElements(out []byte, elements []any) (_ []byte, err error) {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		if out, err = appendJSON(out, e); err != nil {
+		if out, err = AppendJSON(out, e); err != nil {
 			return nil, err
 		}
 	}
