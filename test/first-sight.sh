@@ -9,6 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 folder=$(mktemp -d)
 trap 'chmod -R u+w "$folder" && rm -rf "$folder"' EXIT
+trap 'exit 130' INT TERM # bash leaves the folder behind otherwise
 git clone -q . "$folder/clone"
 GOMODCACHE=$(go env GOMODCACHE)
 export GOMODCACHE GOCACHE="$folder/build" XDG_CACHE_HOME="$folder/cache"

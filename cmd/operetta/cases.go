@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -66,7 +65,6 @@ const (
 
 // runCases is what the worker does.
 func runCases(s streams, snapshot *source.Snapshot, scopes vet.Scopes, limits worker.Limits, args []string) error {
-	debug.SetGCPercent(casesGCPercent) // most of what an evaluation allocates is garbage at once
 	bound := check.DefaultBound
 	if len(args) == 1 {
 		n, err := strconv.Atoi(args[0])
@@ -109,9 +107,6 @@ func enough(limits worker.Limits) func() bool {
 		return worker.ProcessorTime() > limits.Time/4*3 || time.Since(began) > limits.Time/2*3
 	}
 }
-
-// casesGCPercent trades memory for time: a worker has a limit for both.
-const casesGCPercent = 400
 
 // progressLine begins a line of standard error that says how many of all are done, and of what.
 const progressLine = "operetta: progress "

@@ -52,8 +52,17 @@ func newMigrate(s streams) *cobra.Command {
   operetta crd migrate webapps --dry-run
 
   operetta crd migrate webapps.example.com`,
-		Args:              usageArgs(cobra.ExactArgs(1)),
-		ValidArgsFunction: completeFolders,
+		Args: usageArgs(cobra.ExactArgs(1)),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 || strings.ContainsAny(typed, "./") {
+				return completeFolders(cmd, args, typed)
+			}
+			kinds := explainFlags{cluster: f.cluster}.complete(cmd.Context(), "")
+			for i := range kinds {
+				kinds[i] = strings.TrimSuffix(kinds[i], "/")
+			}
+			return kinds, cobra.ShellCompDirectiveDefault
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.migrate(cmd.Context(), s, args[0])
 		},
@@ -110,7 +119,7 @@ func (f *migrateFlags) migrate(ctx context.Context, s streams, kind string) erro
 		}
 		return f.print(s, out)
 	}
-	shown := newProgress(s.err, name)
+	shown := newProgress(s, name)
 	m.Progress = func(done, all int) { shown.tell(done, all, unitResources) }
 	done, err := m.Run(ctx)
 	shown.end()

@@ -67,7 +67,7 @@ func (f *planFlags) dump(ctx context.Context, s streams, args []string) (err err
 		}
 	}()
 	recorder := plan.NewRecorder(o.Cluster, o.New.Program.Name(), o.New.Program.GroupVersionKind(), o.Now)
-	recorder.Dump().Namespace = o.Namespaces.Only()
+	recorder.Dump().Namespaces = o.Namespaces
 	o.Cluster = recorder
 	if _, err := makePlan(ctx, s, o); err != nil {
 		return err

@@ -120,6 +120,39 @@ func (f explainFlags) complete(ctx context.Context, typed string) []string {
 	return out
 }
 
+// completeBehindPackage returns what may be typed where a package may come before a custom resource: folders, until one is
+// there or the beginning of KIND/NAME is.
+func (f explainFlags) completeBehindPackage(ctx context.Context, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 && (typed == "" || strings.HasPrefix(typed, ".") || strings.HasPrefix(typed, "/")) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	return f.complete(ctx, typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// completeObject returns the objects that a custom resource has, by its inventory. If it is the same word that was
+// typed, that is an object already, and there is nothing to complete.
+func (f explainFlags) completeObject(ctx context.Context, resource, typed string) []string {
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	read, err := f.reader([]string{resource})
+	if err != nil {
+		return nil
+	}
+	r, err := read(ctx)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, c := range r.Components {
+		for _, o := range c.Objects {
+			if name := strings.ToLower(o.Kind) + "/" + o.Name; strings.HasPrefix(name, strings.ToLower(typed)) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
 // readExplanation reads an explanation anew.
 type readExplanation func(context.Context) (explain.Resource, error)
 

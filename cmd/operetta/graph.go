@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -33,7 +34,8 @@ resource of the cluster as it is: the state of each component and object by a co
 sign. It is read with your permissions, and without a package; with one, the kinds of the
 dependencies show.
 
-SVG and PNG need no other program. Mermaid and DOT are for those who have one.
+SVG and PNG need no other program. Mermaid and DOT are for those who have one, and JSON is for
+your own.
 
 Without KIND/NAME, the default is the package in the current folder.`
 
@@ -56,13 +58,15 @@ type graphFlags struct {
 func newGraph(s streams) *cobra.Command {
 	var f graphFlags
 	cmd := &cobra.Command{
-		Use:               "graph [package] [-f FILE | KIND/NAME]",
-		Short:             "Draw the components of a package and their dependencies",
-		Long:              graphLong,
-		Example:           graphExample,
-		Args:              usageArgs(cobra.MaximumNArgs(2)),
-		ValidArgsFunction: completeFolders,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runGraph(cmd.Context(), s, f, args) },
+		Use:     "graph [package] [-f FILE | KIND/NAME]",
+		Short:   "Draw the components of a package and their dependencies",
+		Long:    graphLong,
+		Example: graphExample,
+		Args:    usageArgs(cobra.MaximumNArgs(2)),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return explainFlags{cluster: f.cluster, namespace: f.namespace}.completeBehindPackage(cmd.Context(), args, typed)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runGraph(cmd.Context(), s, f, args) },
 	}
 	addOverlayFlag(cmd)
 	flags := cmd.Flags()
@@ -72,7 +76,7 @@ func newGraph(s streams) *cobra.Command {
 	flags.StringVarP(&f.namespace, "namespace", "n", "", "namespace of the custom resource; by default that of the context, or of the file")
 	flags.StringVar(&f.outputFile, "output-file", "", "write the picture to this file")
 	f.cluster.addFlags(cmd)
-	outputFlag(cmd, &f.output, formatText, formatMermaid, formatDOT, formatSVG, formatPNG)
+	outputFlag(cmd, &f.output, formatText, formatJSON, formatMermaid, formatDOT, formatSVG, formatPNG)
 	completeManifests(cmd, "filename", "live")
 	return cmd
 }
@@ -216,6 +220,10 @@ func (f graphFlags) write(s streams, d drawable) error {
 	var out []byte
 	var err error
 	switch f.output {
+	case formatJSON:
+		var text bytes.Buffer
+		err = printJSON(&text, d.picture.Data())
+		out = text.Bytes()
 	case formatMermaid:
 		out = []byte(d.picture.Mermaid())
 	case formatDOT:

@@ -77,7 +77,8 @@ uninstalled, because all resources would go with them.
 With --olm, the same is written as a bundle for the Operator Lifecycle Manager, in the format
 registry+v1: a ClusterServiceVersion with the Deployment and its rights, the definitions, which OLM
 applies then and not the operator, and the packages. The policies are in a file beside it, because
-OLM installs none.
+OLM installs none. With --namespace, so is the OperatorGroup that it is for. With --webhooks, OLM
+makes the certificate, the Service and the configurations of the webhooks.
 
 The policy for Patches knows the built-in kinds and the kinds that the packages render, and
 denies a Patch of any other kind. So name all packages in one call.
@@ -118,7 +119,7 @@ func newInstall(s streams) *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
-			if err := errors.Join(f.checkChart(cmd), f.bundle.check(cmd)); err != nil {
+			if err := errors.Join(f.checkChart(cmd), f.bundle.check(cmd, f.run.Webhooks)); err != nil {
 				return err
 			}
 			f.completeBundle()

@@ -33,7 +33,7 @@ func (f *bundleFlags) addFlags(cmd *cobra.Command) {
 }
 
 // check errors if the flags ask for what OLM does not install.
-func (f *bundleFlags) check(cmd *cobra.Command) error {
+func (f *bundleFlags) check(cmd *cobra.Command, webhooks install.Certificates) error {
 	if f.folder == "" {
 		if cmd.Flags().Changed("olm-version") {
 			return usageError{errors.New("--olm-version: it is the version of the bundle that --olm writes")}
@@ -43,10 +43,13 @@ func (f *bundleFlags) check(cmd *cobra.Command) error {
 	if v := "v" + f.version; semver.Canonical(v) != v {
 		return usageError{fmt.Errorf("--olm-version %q: it is not a version such as 0.1.0", f.version)}
 	}
-	for _, name := range []string{"chart", "operator-user", "output", "namespace", "shards", "impersonate", "webhooks", "argocd"} {
+	for _, name := range []string{"chart", "operator-user", "output", "shards", "impersonate", "argocd"} {
 		if cmd.Flags().Changed(name) {
 			return usageError{errors.New("--olm: it cannot be combined with --" + name)}
 		}
+	}
+	if webhooks == install.CertManager {
+		return usageError{errors.New("--olm: OLM makes the certificate of webhooks itself: write --webhooks without cert-manager")}
 	}
 	return nil
 }
@@ -55,6 +58,9 @@ func (f *bundleFlags) check(cmd *cobra.Command) error {
 func (f *installFlags) completeBundle() {
 	if f.bundle.folder != "" && f.crds == "" {
 		f.crds = crdsLeave
+	}
+	if f.bundle.folder != "" && f.run.Webhooks == install.Operator {
+		f.run.Webhooks = install.OLM
 	}
 }
 

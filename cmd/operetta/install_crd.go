@@ -26,7 +26,6 @@ import (
 	"k8s.io/client-go/util/retry"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/crd"
-	"sigs.k8s.io/yaml"
 )
 
 // installCRD applies a CustomResourceDefinition and waits until the API server serves it. It
@@ -75,28 +74,18 @@ func writeCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionIn
 	if present, err = ownByApply(ctx, crds, present); err != nil {
 		return err
 	}
+	if crd.IsApplied(present, want, cluster.FieldManager) {
+		return nil // an apply has the API server check the whole schema and each of its rules
+	}
 	over := want.DeepCopy()
 	over.ResourceVersion = present.ResourceVersion
-	body, err := crdJSON(over)
+	// Server-side apply is used because client-side apply stores the object in an annotation, which is limited to 256 KiB.
+	body, err := crd.JSON(over)
 	if err != nil {
 		return err
 	}
 	_, err = crds.Patch(ctx, want.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: cluster.FieldManager, Force: new(true)})
 	return err
-}
-
-// crdJSON returns what is applied. Server-side apply is used because client-side apply stores the object in an annotation, which is
-// limited to 256 KiB.
-func crdJSON(of *apiextensionsv1.CustomResourceDefinition) ([]byte, error) {
-	text, err := crd.YAML(of)
-	if err != nil {
-		return nil, err
-	}
-	body, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", of.Name, err)
-	}
-	return body, nil
 }
 
 // makerPrefix begins the names of the managers that create definitions.
@@ -106,7 +95,7 @@ const makerPrefix = cluster.FieldManager + "-create-"
 // precondition that there is none yet, so the manager is one that nobody else has who applies anything else, and it takes no field
 // from others: it errors with Conflict if somebody has created another definition meanwhile. ownByApply hands the fields over.
 func createCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, want *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
-	body, err := crdJSON(want)
+	body, err := crd.JSON(want)
 	if err != nil {
 		return nil, err
 	}
@@ -175,37 +164,42 @@ func waitServed(ctx context.Context, config *rest.Config, want *apiextensionsv1.
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
 	}
+	var versions []string
 	for _, v := range want.Spec.Versions {
-		if !v.Served {
-			continue
+		if v.Served {
+			versions = append(versions, v.Name)
 		}
-		version := schema.GroupVersion{Group: want.Spec.Group, Version: v.Name}
-		err := wait.PollUntilContextTimeout(ctx, establishedPoll, establishedTimeout, true, func(context.Context) (bool, error) {
-			ok, err := discovered(client, version.WithResource(want.Spec.Names.Plural))
-			return ok, ignoreErrors(err, apierrors.IsNotFound, unreachable)
-		})
-		if err != nil {
-			return fmt.Errorf("waiting for %s to be served in version %s: %w", want.Name, v.Name, err)
-		}
+	}
+	err = wait.PollUntilContextTimeout(ctx, establishedPoll, establishedTimeout, true, func(context.Context) (bool, error) {
+		ok, err := discovered(client, want.Spec.Group, versions, want.Spec.Names.Plural)
+		return ok, ignoreErrors(err, apierrors.IsNotFound, unreachable)
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s to be served in %s: %w", want.Name, strings.Join(versions, ", "), err)
 	}
 	return nil
 }
 
-// discovered reports whether discovery lists a resource, both in the list of its version and in
-// the aggregated list. Clients ask for the aggregated list first, and it is updated later.
-func discovered(client *discovery.DiscoveryClient, resource schema.GroupVersionResource) (bool, error) {
-	list, err := client.ServerResourcesForGroupVersion(resource.GroupVersion().String())
-	if err != nil {
-		return false, err
-	}
+// discovered reports whether discovery lists a resource in some versions: in the aggregated list, which clients ask for first
+// and which is updated after the lists of versions.
+func discovered(client *discovery.DiscoveryClient, group string, versions []string, resource string) (bool, error) {
 	_, aggregated, _, err := client.GroupsAndMaybeResources()
 	if err != nil {
 		return false, err
 	}
-	if aggregated == nil { // an old API server has no aggregated discovery
-		return listsResource(list, resource.Resource), nil
+	for _, v := range versions {
+		version := schema.GroupVersion{Group: group, Version: v}
+		list := aggregated[version]
+		if aggregated == nil { // an old API server has no aggregated discovery
+			if list, err = client.ServerResourcesForGroupVersion(version.String()); err != nil {
+				return false, err
+			}
+		}
+		if !listsResource(list, resource) {
+			return false, nil
+		}
 	}
-	return listsResource(list, resource.Resource) && listsResource(aggregated[resource.GroupVersion()], resource.Resource), nil
+	return true, nil
 }
 
 // listsResource reports whether a list has a resource with that plural name.

@@ -20,7 +20,7 @@ func TestDefinitionIsInstalledOnceItsKindIsServed(t *testing.T) {
 	t.Parallel()
 	want := &apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 		Group: "example.com", Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "things", Kind: "Thing"},
-		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v0"}, {Name: "v1", Served: true}},
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v0"}, {Name: "v1", Served: true}, {Name: "v2", Served: true}},
 	}}
 	want.Name = "things.example.com"
 	established := want.DeepCopy()
@@ -30,27 +30,23 @@ func TestDefinitionIsInstalledOnceItsKindIsServed(t *testing.T) {
 	mux.HandleFunc("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com", func(w http.ResponseWriter, _ *http.Request) {
 		respond(t, w, "", established)
 	})
-	mux.HandleFunc("/apis/example.com/v1", func(w http.ResponseWriter, r *http.Request) {
-		switch requests++; requests {
-		case 1:
-			http.NotFound(w, r) // the version is not served yet
-		case 2:
-			respond(t, w, "", metav1.APIResourceList{}) // the kind is not served yet
-		default:
-			respond(t, w, "", metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "things", Kind: "Thing"}}})
-		}
-	})
 	all := apidiscoveryv2.APIGroupDiscoveryList{}
 	mux.HandleFunc("/api", func(w http.ResponseWriter, _ *http.Request) {
 		respond(t, w, aggregatedDiscovery, apidiscoveryv2.APIGroupDiscoveryList{})
 	})
 	mux.HandleFunc("/apis", func(w http.ResponseWriter, _ *http.Request) {
-		respond(t, w, aggregatedDiscovery, all)
-		if requests == 3 { // the aggregated list lags behind the list of the version
-			all.Items = []apidiscoveryv2.APIGroupDiscovery{{ObjectMeta: metav1.ObjectMeta{Name: "example.com"}, Versions: []apidiscoveryv2.APIVersionDiscovery{{
-				Version: "v1", Resources: []apidiscoveryv2.APIResourceDiscovery{{Resource: "things", ResponseKind: &metav1.GroupVersionKind{Kind: "Thing"}}},
-			}}}}
+		kinds := []apidiscoveryv2.APIResourceDiscovery{{Resource: "things", ResponseKind: &metav1.GroupVersionKind{Kind: "Thing"}}}
+		switch requests++; requests {
+		case 1: // the group is not served yet
+		case 2: // the kind is not served yet
+			all.Items = []apidiscoveryv2.APIGroupDiscovery{{ObjectMeta: metav1.ObjectMeta{Name: "example.com"}, Versions: []apidiscoveryv2.APIVersionDiscovery{{Version: "v1"}, {Version: "v2", Resources: kinds}}}}
+		case 3: // one of its versions is not
+			all.Items[0].Versions[0].Resources = kinds
+			all.Items[0].Versions[1].Resources = nil
+		default:
+			all.Items[0].Versions[1].Resources = kinds
 		}
+		respond(t, w, aggregatedDiscovery, all)
 	})
 	server := httptest.NewServer(mux)
 	defer server.Close()

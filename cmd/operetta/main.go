@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -26,15 +27,21 @@ type streams struct {
 	out, err io.Writer
 	// program is the path by which the binary was called, or "".
 	program string
+	// patience is how long a command works before it shows on a terminal how far it is.
+	patience time.Duration
 }
 
-func main() {
+func main() { os.Exit(runProcess(progressAfter)) }
+
+// runProcess runs the command that this process was started for, and returns its exit code. A command shows how far it
+// is once it has worked for as long as patience.
+func runProcess(patience time.Duration) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal ends the work in order, the second ends the process.
 	context.AfterFunc(ctx, stop)
 	// Libraries log errors that they return as well. Commands that log, log those of libraries.
 	klog.SetLogger(logr.Discard())
-	os.Exit(run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, program: os.Args[0]}))
+	return run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, program: os.Args[0], patience: patience})
 }
 
 // run is the whole command: it returns the exit code.

@@ -23,6 +23,7 @@ var update = flag.Bool("update", false, "write the outputs of the commands into 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"operetta": main,
+		"eager":    runEagerly,
 		"overflow": recurseForever,
 		"spin":     loopForever,
 		"hoard":    allocateForever,
@@ -32,6 +33,9 @@ func TestMain(m *testing.M) {
 		"stop":     stopForAWhile,
 	})
 }
+
+// runEagerly is the command, except that it shows at once how far it is.
+func runEagerly() { os.Exit(runProcess(0)) }
 
 // TestScripts runs every testdata/script/*.txtar: what a user types, and what they see.
 func TestScripts(t *testing.T) {
@@ -52,6 +56,7 @@ func TestScripts(t *testing.T) {
 			"reference":  copyReference,
 			"exits":      execExits,
 			"deployed":   dumpDeployed,
+			"recorded":   func(ts *testscript.TestScript, neg bool, args []string) { recordFirst(t, ts, neg, args) },
 			"signatures": func(ts *testscript.TestScript, _ bool, args []string) { countSignatures(t, ts, args) },
 			"registry":   func(ts *testscript.TestScript, neg bool, args []string) { startRegistry(t, ts, neg, args) },
 		},

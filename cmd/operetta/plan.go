@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +17,7 @@ import (
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
+	"operetta.dev/engine/source"
 	"operetta.dev/engine/worker"
 )
 
@@ -64,7 +64,7 @@ type planFlags struct {
 	cluster       clusterFlags
 	old, from     string
 	files         []string
-	namespace     string
+	namespaces    object.Namespaces
 	allNamespaces bool
 	configMap     string
 	output        string
@@ -98,7 +98,7 @@ func newPlan(s streams) *cobra.Command {
 func (f *planFlags) addFlags(cmd *cobra.Command) {
 	f.cluster.addFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&f.namespace, "namespace", "n", "", "only the resources in this namespace; by default all")
+	namespacesFlag(cmd, &f.namespaces, "only the resources in these namespaces, separated by commas; repeat the flag for more; all by default")
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "the resources in all namespaces, which is the default")
 	flags.StringVar(&f.configMap, "config-map", "", "namespace/name of the ConfigMap with the configuration, as with operetta run")
 }
@@ -106,7 +106,7 @@ func (f *planFlags) addFlags(cmd *cobra.Command) {
 // check rejects flags that contradict each other.
 func (f *planFlags) check() error {
 	switch {
-	case f.namespace != "" && f.allNamespaces:
+	case !f.namespaces.All() && f.allNamespaces:
 		return usageError{errors.New("-n and -A exclude each other")}
 	case f.from != "" && (f.cluster.kubeconfig != "" || f.cluster.context != ""):
 		return usageError{errors.New("--from needs no cluster: leave out --kubeconfig and --context")}
@@ -144,8 +144,8 @@ func (f *planFlags) run(ctx context.Context, s streams, args []string) error {
 
 // makePlan makes a plan, and shows on a terminal how far it is.
 func makePlan(ctx context.Context, s streams, o plan.Options) (plan.Plan, error) {
-	defer debug.SetGCPercent(debug.SetGCPercent(casesGCPercent)) // the worlds of resources are garbage at once
-	shown := newProgress(s.err, "plan")
+	defer worker.CollectLess()() // the worlds of resources are garbage at once
+	shown := newProgress(s, "plan")
 	defer shown.end()
 	o.Progress = func(done, all int) { shown.tell(done, all, unitResources) }
 	p, err := plan.Make(ctx, o)
@@ -157,7 +157,7 @@ func makePlan(ctx context.Context, s streams, o plan.Options) (plan.Plan, error)
 
 // options returns the settings of a plan, and what ends its workers.
 func (f *planFlags) options(ctx context.Context, s streams, args []string) (plan.Options, func(), error) {
-	o := plan.Options{Namespaces: object.OneNamespace(f.namespace), Parallel: runtime.GOMAXPROCS(0)}
+	o := plan.Options{Namespaces: f.namespaces, Parallel: runtime.GOMAXPROCS(0)}
 	nothing := func() {}
 	var err error
 	if o.ConfigMap, err = parseConfigKey(f.configMap); err != nil {
@@ -192,17 +192,27 @@ const planWorkers = 2
 // loadVersion loads a package as an operator runs it: resources are evaluated by templates, and else in workers that
 // may die.
 func loadVersion(ctx context.Context, pool *worker.Pool, args []string) (plan.Version, error) {
+	snapshot, err := readOne(args)
+	if err != nil {
+		return plan.Version{}, err
+	}
+	return compileVersion(ctx, pool, snapshot)
+}
+
+// readOne reads the one package that arguments name.
+func readOne(args []string) (*source.Snapshot, error) {
 	dirs, err := expand(args, ".")
 	if err != nil {
-		return plan.Version{}, err
+		return nil, err
 	}
 	if len(dirs) != 1 {
-		return plan.Version{}, usageError{fmt.Errorf("a plan is about one package, and there are %d", len(dirs))}
+		return nil, usageError{fmt.Errorf("this is about one package, and there are %d", len(dirs))}
 	}
-	snapshot, err := readPackage(dirs[0])
-	if err != nil {
-		return plan.Version{}, err
-	}
+	return readPackage(dirs[0])
+}
+
+// compileVersion is loadVersion for a package that was read.
+func compileVersion(ctx context.Context, pool *worker.Pool, snapshot *source.Snapshot) (plan.Version, error) {
 	e, err := commandExaminer()
 	if err != nil {
 		return plan.Version{}, err
@@ -222,7 +232,7 @@ func (f *planFlags) snapshot(s streams, p *program.Program) (plan.Snapshot, time
 		if err != nil {
 			return nil, time.Time{}, err
 		}
-		if err := d.Covers(f.namespace); err != nil && !p.Meta().ClusterScoped {
+		if err := d.Covers(f.namespaces); err != nil && !p.Meta().ClusterScoped {
 			return nil, time.Time{}, fmt.Errorf("dump %s: %w", f.from, err)
 		}
 		printLinef(s.err, "note: this is about the dump %s of %s, and not about a cluster", f.from, d.Taken.Format(time.RFC3339))
@@ -245,11 +255,11 @@ func (f *planFlags) snapshot(s streams, p *program.Program) (plan.Snapshot, time
 	case err != nil:
 		return nil, time.Time{}, on.outage(err)
 	}
-	namespace := f.namespace
+	namespaces := f.namespaces
 	if p.Meta().ClusterScoped {
-		namespace = ""
+		namespaces = nil
 	}
-	return plan.NewLive(live, object.OneNamespace(namespace)), time.Now(), nil
+	return plan.NewLive(live, namespaces), time.Now(), nil
 }
 
 // given reads the custom resources of the files.
@@ -265,22 +275,26 @@ func (f *planFlags) given(ctx context.Context, in io.Reader, o *plan.Options) er
 		return fmt.Errorf("%s is no custom resource of package %s: a plan changes nothing else", cluster.RefOf(others[0]), o.New.Program.Name())
 	}
 	for _, u := range all {
-		f.setNamespace(u, o.New.Program)
+		if err := f.setNamespace(u, o.New.Program); err != nil {
+			return err
+		}
 	}
 	o.Given = all
 	return nil
 }
 
-// setNamespace gives a resource the namespace that it would be created in.
-func (f *planFlags) setNamespace(u *unstructured.Unstructured, p *program.Program) {
+// setNamespace gives a resource the namespace that it would be created in. It errors if that may be one of several.
+func (f *planFlags) setNamespace(u *unstructured.Unstructured, p *program.Program) error {
 	switch {
 	case p.Meta().ClusterScoped:
 		u.SetNamespace("")
-	case u.GetNamespace() == "" && f.namespace != "":
-		u.SetNamespace(f.namespace)
-	case u.GetNamespace() == "":
-		u.SetNamespace(f.contextNamespace())
+	case u.GetNamespace() != "":
+	case len(f.namespaces) > 1:
+		return usageError{fmt.Errorf("%s %s has no metadata.namespace, and -n names several: %s", u.GetKind(), u.GetName(), f.namespaces)}
+	default:
+		u.SetNamespace(cmp.Or(f.namespaces.Only(), f.contextNamespace()))
 	}
+	return nil
 }
 
 // contextNamespace returns the namespace of the context, or a default one without a cluster.

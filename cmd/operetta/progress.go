@@ -13,21 +13,21 @@ import (
 type progress struct {
 	w     io.Writer
 	name  string
-	began time.Time
+	from  time.Time // when it is first shown
 	shown bool
 }
 
-func newProgress(w io.Writer, name string) *progress {
-	w = unwrapWriter(w) // it writes only what it makes itself, and the name of a folder
+func newProgress(s streams, name string) *progress {
+	w := unwrapWriter(s.err) // it writes only what it makes itself, and the name of a folder
 	if f, ok := w.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
 		w = nil
 	}
-	return &progress{w: w, name: escapeControls(name), began: time.Now()}
+	return &progress{w: w, name: escapeControls(name), from: time.Now().Add(s.patience)}
 }
 
 // tell shows how many of all are done, and of what, once that has taken a while.
 func (p *progress) tell(done, all int, unit string) {
-	if p.w == nil || time.Since(p.began) < progressAfter {
+	if p.w == nil || time.Now().Before(p.from) {
 		return
 	}
 	p.shown = true

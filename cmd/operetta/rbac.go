@@ -135,7 +135,7 @@ func (f *rbacFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file with CRDs of kinds that the packages render or read; - is standard input")
 	completeManifests(cmd, "filename")
 	f.accounts.addFlag(cmd)
-	cmd.Flags().IntVar(&f.options.Shards, "shards", 0, "number of processes that share the custom resources, as with operetta run")
+	cmd.Flags().IntVar(&f.options.Shards, "shards", 0, "number of processes that share the custom resources, as with operetta run; the roles are the same")
 }
 
 // accountFlag is a flag with the namespace and the name of a service account.

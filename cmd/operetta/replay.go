@@ -10,9 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"operetta.dev/engine/capsule"
-	"operetta.dev/engine/evaluate"
 	"operetta.dev/engine/plan"
-	"operetta.dev/engine/program"
+	"operetta.dev/engine/source"
 	"operetta.dev/engine/worker"
 )
 
@@ -26,6 +25,9 @@ makes the same decision, byte for byte. If it does not, the decision depends on 
 capsule does not have: please report that.
 
 With --with, another version of the package decides, and replay prints what it does otherwise.
+
+A capsule has the overlays of the operator, which the package is unified with here as well. With
+--overlay, those of the flag hold in their place, and replay says if they make another version.
 
 A capsule holds no value of a Secret. Each is replaced by another text, equal values by equal texts,
 before the decision is made. Everything else is as it was in the cluster.
@@ -69,8 +71,10 @@ type replayed struct {
 	Taken    time.Time        `json:"taken"`
 	Package  string           `json:"package"`
 	// Recorded and Replayed are the digests of the versions of the package that have decided.
-	Recorded string        `json:"recorded"`
-	Replayed string        `json:"replayed"`
+	Recorded string `json:"recorded"`
+	Replayed string `json:"replayed"`
+	// Overlays are the files of the overlays that the recorded version has.
+	Overlays []string      `json:"overlays,omitempty"`
 	Did      []capsule.Act `json:"did"`
 	Failed   string        `json:"failed,omitempty"`
 	// Explained says that the recorded decision writes the objects that the operator wrote.
@@ -111,6 +115,9 @@ func (f *replayFlags) run(ctx context.Context, s streams, args []string) error {
 		Resource: c.Resource, Taken: c.Taken, Package: c.Package, Recorded: c.Digest, Replayed: v.Program.Digest(), Did: c.Did, Failed: c.Failed, Explained: c.Explains(), Missing: c.Missing,
 		Same: decision.Equal(c.Decision), Differences: append([]capsule.Difference{}, capsule.Compare(c.Decision, decision)...), Notes: notes, Decision: decision,
 	}
+	for _, o := range c.Overlays {
+		out.Overlays = append(out.Overlays, o.File)
+	}
 	if f.output == formatJSON {
 		err = printJSON(s.out, out)
 	} else {
@@ -128,35 +135,64 @@ func (f *replayFlags) version(ctx context.Context, pool *worker.Pool, c *capsule
 	if f.with != "" {
 		args = []string{f.with}
 	}
-	v, err := loadVersion(ctx, pool, args)
+	snapshot, err := readOne(args)
 	if err == nil {
-		v, err = shownAs(c, pool, v)
+		snapshot, err = asRecorded(c, snapshot)
 	}
-	if err != nil || f.with != "" || v.Program.Digest() == c.Digest {
-		return v, err
+	if err != nil {
+		return plan.Version{}, err
 	}
-	return v, fmt.Errorf("the capsule is of version %s of package %s, and this is version %s of package %s: give the folder of that version, or --with to see what this one does otherwise",
-		shortDigest(c.Digest), c.Package, shortDigest(v.Program.Digest()), v.Program.Name())
+	v, err := compileVersion(ctx, pool, snapshot)
+	if err == nil && f.with == "" && snapshot.Digest() != c.Digest {
+		err = otherVersion(c, snapshot)
+	}
+	return v, err
 }
 
-// shownAs returns a version whose messages show files as the capsule does: the folder in which somebody has the package
-// is no part of what it decides.
-func shownAs(c *capsule.Capsule, pool *worker.Pool, v plan.Version) (plan.Version, error) {
-	snapshot := v.Program.Snapshot()
-	if c.DisplayPrefix == nil || *c.DisplayPrefix == snapshot.DisplayPrefix() {
-		return v, nil
+// asRecorded returns a package with the overlays of the capsule, unless --overlay has given it others. Its messages show
+// files as the capsule does: the folders in which somebody has the package and overlays are no part of what it decides.
+func asRecorded(c *capsule.Capsule, s *source.Snapshot) (*source.Snapshot, error) {
+	if c.DisplayPrefix != nil {
+		s = s.WithDisplayPrefix(*c.DisplayPrefix)
 	}
-	p, err := program.Load(snapshot.WithDisplayPrefix(*c.DisplayPrefix))
+	if len(loader.Overlays) > 0 {
+		return s.ShowingOverlays(c.Overlays), nil
+	}
+	overlays, err := source.OverlaysOf(c.Overlays)
 	if err != nil {
-		return v, err
+		return nil, folderFault(s.Name(), err)
 	}
-	v.Program, v.Evaluates = p, evaluate.New(p, evaluate.Options{Backend: pool.Package(p)})
-	return v, nil
+	out, err := s.WithOverlays(overlays)
+	if err != nil {
+		return nil, folderFault(s.Name(), err)
+	}
+	return out, nil
+}
+
+// otherVersion says that a package is not the version of the capsule, and why if that is known.
+func otherVersion(c *capsule.Capsule, s *source.Snapshot) error {
+	hint := "give the folder of that version, or --with to see what this one does otherwise"
+	switch own := s.OverlayFiles(); {
+	case len(own) > 0 && len(c.Overlays) == 0:
+		hint = "the capsule has no overlays, and --overlay gives some: leave it out, or use --with to see what they change"
+	case !slices.Equal(own, c.Overlays):
+		hint = "the overlays of --overlay are not those of the capsule, which are used without the flag: leave it out, or use --with to see what they change"
+	}
+	return fmt.Errorf("the capsule is of version %s of package %s, and this is version %s of package %s: %s",
+		shortDigest(c.Digest), c.Package, shortDigest(s.Digest()), s.Name(), hint)
+}
+
+// overlays names the files of overlays with which the recorded decision was made.
+func (r replayed) overlays() string {
+	if len(r.Overlays) == 0 {
+		return ""
+	}
+	return ", with the overlay files " + strings.Join(r.Overlays, ", ")
 }
 
 // print prints a replayed decision as text.
 func (r replayed) print(s streams) {
-	printLinef(s.out, "%s at %s, decided by package %s, version %s", r.Resource.Ref(), r.Taken.Format(time.RFC3339Nano), r.Package, shortDigest(r.Recorded))
+	printLinef(s.out, "%s at %s, decided by package %s, version %s%s", r.Resource.Ref(), r.Taken.Format(time.RFC3339Nano), r.Package, shortDigest(r.Recorded), r.overlays())
 	for _, a := range r.Did {
 		printLinef(s.out, "  %s", a)
 	}

@@ -18,6 +18,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/explain"
+	"operetta.dev/engine/object"
 )
 
 const statusLong = `List the custom resources of all packages of a cluster, those that are not ready first, with their
@@ -31,9 +32,9 @@ The exit code is 1 if a resource is not ready.`
 
 // statusFlags are the settings of `operetta status`.
 type statusFlags struct {
-	cluster   clusterFlags
-	namespace string
-	output    string
+	cluster    clusterFlags
+	namespaces object.Namespaces
+	output     string
 }
 
 func newStatus(s streams) *cobra.Command {
@@ -44,7 +45,7 @@ func newStatus(s streams) *cobra.Command {
 		Long:  statusLong,
 		Example: `  operetta status
 
-  operetta status webapps -n team-a`,
+  operetta status webapps -n team-a,team-b`,
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 			kinds := explainFlags{cluster: f.cluster}.complete(cmd.Context(), "")
 			for i := range kinds {
@@ -72,7 +73,7 @@ func newStatus(s streams) *cobra.Command {
 		},
 	}
 	f.cluster.addFlags(cmd)
-	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "list only the resources in this namespace")
+	f.addNamespaces(cmd)
 	outputFlag(cmd, &f.output, formatText, formatJSON)
 	return cmd
 }
@@ -96,16 +97,14 @@ func (f statusFlags) list(ctx context.Context, s streams, words []string) ([]exp
 	}
 	out := []explain.Resource{} // in JSON, none is an empty list
 	for _, kind := range kinds {
-		found, err := live.ListLive(ctx, cluster.Selection{Kind: kind, Namespace: f.namespace})
+		found, err := f.ofKind(ctx, live, kind)
 		if err != nil {
 			return nil, err
 		}
-		for _, u := range found {
-			out = append(out, explain.Summary(u))
-		}
+		out = append(out, found...)
 	}
 	if len(kinds) > 0 && len(out) == 0 {
-		printLinef(s.err, "note: there is no %s%s", namesOf(kinds), inNamespace(f.namespace))
+		printLinef(s.err, "note: there is no %s%s", namesOf(kinds), inNamespaces(f.namespaces))
 	}
 	slices.SortStableFunc(out, func(a, b explain.Resource) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
@@ -113,12 +112,43 @@ func (f statusFlags) list(ctx context.Context, s streams, words []string) ([]exp
 	return out, nil
 }
 
-// inNamespace says where something is, or is "" for everywhere.
-func inNamespace(namespace string) string {
-	if namespace == "" {
-		return ""
+// addNamespaces adds the flag with the namespaces that are listed.
+func (f *statusFlags) addNamespaces(cmd *cobra.Command) {
+	namespacesFlag(cmd, &f.namespaces, "only the resources in these namespaces, separated by commas; repeat the flag for more; all by default")
+}
+
+// ofKind returns the resources of a kind. One that is cluster-scoped is in no namespace, and is listed once.
+func (f statusFlags) ofKind(ctx context.Context, live *cluster.Live, kind schema.GroupVersionKind) ([]explain.Resource, error) {
+	scope, err := live.Scope(ctx, kind)
+	if err != nil {
+		return nil, err
 	}
-	return " in namespace " + namespace
+	namespaces := f.namespaces
+	if scope == cluster.ClusterScoped {
+		namespaces = nil
+	}
+	var out []explain.Resource
+	for _, namespace := range namespaces.Lists() {
+		found, err := live.ListLive(ctx, cluster.Selection{Kind: kind, Namespace: namespace})
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range found {
+			out = append(out, explain.Summary(u))
+		}
+	}
+	return out, nil
+}
+
+// inNamespaces says where something is, or is "" for everywhere.
+func inNamespaces(namespaces object.Namespaces) string {
+	switch {
+	case namespaces.All():
+		return ""
+	case namespaces.Only() != "":
+		return " in namespace " + namespaces.Only()
+	}
+	return " in namespaces " + strings.Join(namespaces, ", ")
 }
 
 // namesOf returns the names of kinds that there is nothing of.

@@ -176,7 +176,7 @@ func (o testOptions) testFolder(ctx context.Context, s streams, dir string, patt
 	if err != nil || !o.explore || out.failed() {
 		return out, err
 	}
-	bar := newProgress(s.err, dir)
+	bar := newProgress(s, dir)
 	defer bar.end()
 	request := exploreRequest{Pattern: o.pattern, Bound: o.bound, Schedule: o.schedule}
 	out.Explored, err = e.explore(ctx, snapshot, request, len(out.Tests), bar.tell)

@@ -37,13 +37,13 @@ func newUI(s streams) *cobra.Command {
 		Long:  uiLong,
 		Example: `  operetta ui
 
-  operetta ui webapps -n team-a --port 8090`,
+  operetta ui webapps -n team-a,team-b --port 8090`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), s, args) },
 	}
 	f.status.cluster.addFlags(cmd)
 	f.operator.addFlags(cmd)
-	cmd.Flags().StringVarP(&f.status.namespace, "namespace", "n", "", "show only the resources in this namespace")
+	f.status.addNamespaces(cmd)
 	cmd.Flags().Uint16Var(&f.port, "port", 0, "port on 127.0.0.1; 0 is a free one")
 	return cmd
 }

@@ -47,7 +47,7 @@ const vetLong = `Check packages without a cluster. The checks are:
 The last one is a check, no proof: it tries the branches of the schema, not every value. Where
 there is too much of something, such as 5,000 values, it says how many of them it has tried. Below
 each fault that it finds is the smallest resource that shows it, for operetta render -f, and
-the objects that it needs, for --live.
+the objects that it needs, for --live. Ctrl-C ends it with what it has found until then.
 
 Each fault is one line: file:line, the path of the field, what is wrong, and what to write
 instead. A warning points at code that is valid but probably a mistake: the content of a
@@ -206,10 +206,13 @@ func (v vetOptions) run(ctx context.Context, s streams, args []string) error {
 	}
 	loader.Kinds = types
 	findings, err := (&examination{s, v.mode(), "--timeout allows more time"}).together(ctx, dirs, scopes)
-	if err != nil {
-		return err
+	if err == nil {
+		err = v.tryCases(ctx, s, dirs, findings, scopes)
 	}
-	if err := v.tryCases(ctx, s, dirs, findings, scopes); err != nil {
+	if ctx.Err() != nil {
+		return v.interrupted(s, dirs, findings)
+	}
+	if err != nil {
 		return err
 	}
 	faults, warnings := 0, 0
@@ -254,9 +257,10 @@ func (v vetOptions) tryCases(ctx context.Context, s streams, dirs []string, find
 		if err != nil {
 			return err
 		}
-		bar := newProgress(s.err, dir)
+		bar := newProgress(s, dir)
 		report, err := e.cases(ctx, snapshot, v.bound, scopes, bar.tell)
 		bar.end()
+		findings[i].Check = &report
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -267,9 +271,22 @@ func (v vetOptions) tryCases(ctx context.Context, s streams, dirs []string, find
 		case report.Rejected != nil && len(report.Counterexamples) == 0:
 			findings[i].Warnings = append(findings[i].Warnings, noneReady(report))
 		}
-		findings[i].Check = &report
 	}
 	return nil
+}
+
+// interrupted prints what was found until somebody had enough of waiting, and errors with how far that was.
+func (v vetOptions) interrupted(s streams, dirs []string, findings []finding) error {
+	if err := v.print(s, dirs, findings); err != nil {
+		return err
+	}
+	until := fmt.Sprintf("%d of %s were checked, and tried with no resources", len(findings), count(len(dirs), "package"))
+	for i, found := range findings {
+		if c := found.Check; c != nil {
+			until = fmt.Sprintf("%s was tried with %d of %d resources", dirs[i], c.Cases, c.Cases+c.Untried)
+		}
+	}
+	return errors.New("interrupted: " + until + ", and what was found until then is above")
 }
 
 // print prints what was found.
@@ -277,7 +294,7 @@ func (v vetOptions) print(s streams, dirs []string, findings []finding) error {
 	if v.output == formatJSON {
 		return printJSON(s.out, vetted(dirs, findings))
 	}
-	for i, found := range findings {
+	for i, found := range findings { // if it was interrupted, there are fewer of them
 		if err := v.printFinding(s, dirs[i], found); err != nil {
 			return err
 		}
@@ -316,6 +333,9 @@ func (v vetOptions) printCheck(s streams, dir string, found finding) {
 			printLinef(s.out, "%s: %s", dir, part)
 		}
 	}
+	if c := found.Check; c.Choices == 0 && c.Untried > 0 {
+		return // a worker that was interrupted has not said how far it was
+	}
 	if len(found.Faults) == 0 && (v.coverage || len(found.cases()) > 0 && !v.quiet) {
 		printLinef(s.out, "%s: %s", dir, found.Check)
 	}
@@ -346,12 +366,15 @@ type examination struct {
 	exceeded string
 }
 
-// together examines packages. One that renders a kind which another of them defines is
+// together examines packages. It errors if the context ends, and then returns the findings about the packages until then.
+// One that renders a kind which another of them defines is
 // examined again, because its author has no other definition to give.
 func (e *examination) together(ctx context.Context, dirs []string, scopes vet.Scopes) ([]finding, error) {
 	findings, defined := make([]finding, len(dirs)), maps.Clone(scopes)
 	for i, dir := range dirs {
-		findings[i] = e.folder(ctx, dir, scopes)
+		if findings[i] = e.folder(ctx, dir, scopes); ctx.Err() != nil {
+			return findings[:i], ctx.Err()
+		}
 		if def := findings[i].CRD; def != nil {
 			defined[schema.GroupKind{Group: def.Spec.Group, Kind: def.Spec.Names.Kind}] = cluster.Scope(def.Spec.Scope)
 		}
@@ -359,7 +382,11 @@ func (e *examination) together(ctx context.Context, dirs []string, scopes vet.Sc
 	for i, dir := range dirs {
 		isNew := func(k schema.GroupKind) bool { return defined[k] != scopes[k] }
 		if len(findings[i].Unknown) > 0 && slices.ContainsFunc(findings[i].Kinds, isNew) {
-			findings[i] = e.folder(ctx, dir, defined)
+			again := e.folder(ctx, dir, defined)
+			if ctx.Err() != nil {
+				return findings, ctx.Err()
+			}
+			findings[i] = again
 		}
 	}
 	return findings, ctx.Err()
@@ -367,7 +394,7 @@ func (e *examination) together(ctx context.Context, dirs []string, scopes vet.Sc
 
 // folder examines the package in a folder. If the worker has died, its error is the only fault.
 func (e *examination) folder(ctx context.Context, dir string, scopes vet.Scopes) finding {
-	bar := newProgress(e.streams.err, dir)
+	bar := newProgress(e.streams, dir)
 	defer bar.end()
 	found, err := examine(ctx, dir, e.mode, scopes, bar.tell)
 	faults := faultsOf(err)

@@ -51,10 +51,11 @@ func newWhy(s streams) *cobra.Command {
 		Example: whyExample,
 		Args:    usageArgs(cobra.RangeArgs(2, 4)),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-			if len(args) == 0 && (typed == "" || strings.HasPrefix(typed, ".") || strings.HasPrefix(typed, "/")) {
-				return nil, cobra.ShellCompDirectiveFilterDirs
+			e := explainFlags{cluster: f.cluster, namespace: f.namespace}
+			if last := len(args) - 1; last >= 0 && resourceName.MatchString(args[last]) {
+				return e.completeObject(cmd.Context(), args[last], typed), cobra.ShellCompDirectiveNoFileComp
 			}
-			return explainFlags{cluster: f.cluster, namespace: f.namespace}.complete(cmd.Context(), typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+			return e.completeBehindPackage(cmd.Context(), args, typed)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return runWhy(cmd.Context(), s, f, args) },
 	}

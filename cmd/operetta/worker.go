@@ -169,30 +169,30 @@ func examineInProcess(mode string, snapshot *source.Snapshot, scopes vet.Scopes,
 	if mode == examineTest {
 		return runTests(snapshot)
 	}
-	f := examineLight(mode, snapshot, scopes, tell)
-	if mode != examineCheck && mode != examineCRD && mode != examineSample {
-		tell(staticChecks-1, staticChecks)
-		f.Faults = append(f.Faults, vet.Types(snapshot, f.Faults)...).Sorted()
+	tell(0, staticChecks)
+	p, faults, err := suspect(snapshot)
+	f := finding{Faults: append(faults, faultsOf(err)...)}
+	if err == nil {
+		e := vet.Examine(p, scopes)
+		if len(faults) == 0 {
+			f = examineLight(mode, p, e, tell)
+		}
+		if mode != examineCheck && mode != examineCRD && mode != examineSample {
+			tell(staticChecks-1, staticChecks)
+			f.Faults = append(f.Faults, e.Types(f.Faults)...).Sorted()
+		}
 	}
 	f.Digest, f.Faults, f.Warnings = snapshot.Digest(), truncateFaults(f.Faults), truncateFaults(f.Warnings)
 	return f
 }
 
 // examineLight examines a package with the light types of Kubernetes that it also runs with.
-func examineLight(mode string, snapshot *source.Snapshot, scopes vet.Scopes, tell func(done, all int)) finding {
-	tell(0, staticChecks)
-	p, err := compile(snapshot)
-	if err == nil {
-		p, err = p.Cheap()
-	}
-	if err != nil {
-		return finding{Faults: faultsOf(err)}
-	}
+func examineLight(mode string, p *program.Program, e *vet.Examination, tell func(done, all int)) finding {
 	f := finding{Admission: p.Admission()}
 	if mode != examineCRD && mode != examineSample {
 		tell(1, staticChecks)
-		f.Faults, f.Warnings, f.Unknown = vet.All(p, scopes)
-		f.Edges, f.Kinds = vet.Dependencies(p), vet.Kinds(p)
+		f.Faults, f.Warnings, f.Unknown = e.All()
+		f.Edges, f.Kinds = e.Dependencies(), e.Kinds()
 		tell(2, staticChecks)
 		wrong, lost := check.RoundTrips(p)
 		f.Faults, f.Warnings = append(f.Faults, wrong...).Sorted(), append(f.Warnings, lost...).Sorted()
@@ -221,26 +221,43 @@ func examineLight(mode string, snapshot *source.Snapshot, scopes vet.Scopes, tel
 	case examineReport:
 		f.Untranslated = truncateFaults(vet.Report(p))
 	case examineRights:
-		f.Uses, f.Faults = vet.UsesOf(p, scopes)
+		f.Uses, f.Faults = e.Uses()
 	case examineSample:
 		f.Sample, f.Unmade = check.Simplest(p)
 	}
 	return f
 }
 
-// compile compiles a package.
-func compile(snapshot *source.Snapshot) (p *program.Program, err error) {
-	// The CUE compiler panics on a few inputs that it should refuse.
-	defer func() {
-		if problem := recover(); problem != nil {
-			err = fmt.Errorf("package %s: the CUE compiler failed: %v", snapshot.Name(), problem)
-		}
-	}()
-	p, err = program.Load(snapshot)
-	if faults := (fault.Faults)(nil); err != nil && !errors.As(err, &faults) {
-		return nil, fmt.Errorf("package %s: %w", snapshot.Name(), err)
+// suspect compiles a package to examine it. It returns one that has faults together with them, so that more can be found,
+// and errors if there is nothing to look at.
+func suspect(snapshot *source.Snapshot) (p *program.Program, faults fault.Faults, err error) {
+	defer recoverCompiler(snapshot, &err)
+	if p, faults, err = program.Suspect(snapshot); err == nil {
+		p, err = p.Cheap()
 	}
-	return p, err
+	return p, faults, ofPackage(snapshot, err)
+}
+
+// compile compiles a package. It errors with its faults.
+func compile(snapshot *source.Snapshot) (p *program.Program, err error) {
+	defer recoverCompiler(snapshot, &err)
+	p, err = program.Load(snapshot)
+	return p, ofPackage(snapshot, err)
+}
+
+// recoverCompiler makes an error of a panic: the CUE compiler panics on a few inputs that it should refuse.
+func recoverCompiler(snapshot *source.Snapshot, err *error) {
+	if problem := recover(); problem != nil {
+		*err = fmt.Errorf("package %s: the CUE compiler failed: %v", snapshot.Name(), problem)
+	}
+}
+
+// ofPackage returns an error with the name of the package, unless it is faults, which have positions.
+func ofPackage(snapshot *source.Snapshot, err error) error {
+	if _, are := errors.AsType[fault.Faults](err); err == nil || are {
+		return err
+	}
+	return fmt.Errorf("package %s: %w", snapshot.Name(), err)
 }
 
 // truncateFaults returns at most maxFaults faults, and one more that counts the others.

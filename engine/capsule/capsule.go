@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
+	"operetta.dev/engine/source"
 )
 
 // Format is the only format of capsules so far.
@@ -32,6 +33,8 @@ type Capsule struct {
 	// DisplayPrefix is the prefix with which the messages of the decision show the files of the package, where the
 	// operator had them. Capsules of before have none.
 	DisplayPrefix *string `json:"shown,omitempty"`
+	// Overlays are the files of the overlays that the package was unified with.
+	Overlays []source.OverlayFile `json:"overlays,omitempty"`
 	// Taken is when the reconcile began.
 	Taken time.Time `json:"taken"`
 	// ConfigMap names the configuration of the operator, and Allow are the administrative annotations that count there.

@@ -143,13 +143,14 @@ func (r *Recorder) record(ctx context.Context, s step) (err error) {
 	if d == nil {
 		return nil
 	}
-	prefix := version.Program.Snapshot().DisplayPrefix()
+	snapshot := version.Program.Snapshot()
+	prefix := snapshot.DisplayPrefix()
 	var objects bytes.Buffer
 	if err := d.Write(&objects); err != nil {
 		return err
 	}
 	c := &Capsule{
-		Format: Format, Package: version.Program.Name(), Digest: version.Program.Digest(), Resource: resourceOf(ref), DisplayPrefix: &prefix,
+		Format: Format, Package: version.Program.Name(), Digest: version.Program.Digest(), Resource: resourceOf(ref), DisplayPrefix: &prefix, Overlays: snapshot.OverlayFiles(),
 		Taken: s.reading.began.UTC().Truncate(time.Millisecond), Allow: r.options.Allow, Did: s.reading.acts(), Objects: objects.Bytes(),
 	}
 	if r.options.ConfigMap.Name != "" {

@@ -80,7 +80,8 @@ type Counterexample struct {
 	Fault fault.Fault `json:"fault"`
 	// Resource is the smallest resource found that shows it; there may have been no time to look for a smaller one.
 	Resource map[string]any `json:"resource"`
-	// Live are the objects in the cluster with which it shows. There are none if it shows at once.
+	// Live are the objects in the cluster with which it shows, as few and as small as were found. There are none if it
+	// shows at once.
 	Live []map[string]any `json:"live,omitempty"`
 }
 
@@ -292,7 +293,9 @@ func (c *checker) finish(ctx context.Context) (Report, error) {
 			continue // with other values it is true
 		}
 		if f.isSmall && len(c.report.Counterexamples) < maxCounterexamples {
-			c.report.Counterexamples = append(c.report.Counterexamples, c.example(f.selection, f.problem))
+			small := c.example(f.selection, f.problem)
+			small.Live = c.smallestLive(ctx, small.Resource, f.problem)
+			c.report.Counterexamples = append(c.report.Counterexamples, small)
 			continue
 		}
 		if len(c.report.Counterexamples) == maxCounterexamples {
@@ -345,7 +348,8 @@ func (c *checker) shrink(ctx context.Context, f found) (Counterexample, error) {
 			}
 		}
 	}
-	return Counterexample{Fault: c.program.Shown(p.fault)[0], Resource: c.showing(ctx, c.make(s).resource, p), Live: p.live}, nil
+	resource := c.showing(ctx, c.make(s).resource, p)
+	return Counterexample{Fault: c.program.Shown(p.fault)[0], Resource: resource, Live: c.smallestLive(ctx, resource, p)}, nil
 }
 
 // showing returns the resource as a person writes it, or with the defaults of the API server if render shows the

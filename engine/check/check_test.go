@@ -52,7 +52,14 @@ func text(t *testing.T, r check.Report) string {
 			out.WriteString("  " + line)
 		}
 		for _, o := range f.Live {
-			out.WriteString("  with a live " + o["kind"].(string) + "\n")
+			out.WriteString("  with this object:\n")
+			data, err := yaml.Marshal(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(string(data)) {
+				out.WriteString("    " + line)
+			}
 		}
 	}
 	return out.String()

@@ -36,14 +36,18 @@ func RoundTrips(p *program.Program) (faults, warnings fault.Faults) {
 		}
 		sides[v.Name] = s
 	}
+	var many *program.Conversions // most packages have none
 	for _, v := range p.Meta().Versions {
 		if v.Neighbour == "" {
 			continue
 		}
+		if many == nil {
+			many = p.ManyConversions()
+		}
 		declared := []string{"versions", v.Name, "convert", v.Neighbour}
 		for _, t := range []trip{
-			{program: p, from: sides[v.Name], over: sides[v.Neighbour], declared: append(slices.Clone(declared), "to")},
-			{program: p, from: sides[v.Neighbour], over: sides[v.Name], declared: append(slices.Clone(declared), "from")},
+			{program: p, conversions: many, from: sides[v.Name], over: sides[v.Neighbour], declared: append(slices.Clone(declared), "to")},
+			{program: p, conversions: many, from: sides[v.Neighbour], over: sides[v.Name], declared: append(slices.Clone(declared), "from")},
 		} {
 			for _, f := range t.findings() {
 				if f.isLoss && v.Lossy != "" {
@@ -100,8 +104,9 @@ func (s *side) admit(p *program.Program, spec any) (map[string]any, error) {
 
 // A trip is the way from one version over its neighbour and back.
 type trip struct {
-	program    *program.Program
-	from, over *side
+	program     *program.Program
+	conversions *program.Conversions
+	from, over  *side
 	// declared is where the package has the first half of it.
 	declared []string
 }
@@ -178,7 +183,7 @@ func (t trip) try(s selection) *tripFinding {
 	if err != nil {
 		return nil // it is not a valid spec
 	}
-	there, err := t.program.Conversions().Convert(spec, t.from.version, t.over.version)
+	there, err := t.conversions.Convert(spec, t.from.version, t.over.version)
 	if err != nil {
 		return failedTrip(t.from.version, t.over.version, err)
 	}
@@ -186,7 +191,7 @@ func (t trip) try(s selection) *tripFinding {
 		message := fmt.Sprintf("a spec of %s becomes one of %s that the API server refuses: %v", t.from.version, t.over.version, err)
 		return &tripFinding{key: "invalid", message: message}
 	}
-	back, err := t.program.Conversions().Convert(there, t.over.version, t.from.version)
+	back, err := t.conversions.Convert(there, t.over.version, t.from.version)
 	if err != nil {
 		return failedTrip(t.over.version, t.from.version, err)
 	}

@@ -29,7 +29,7 @@ type reads struct {
 func readsOf(inst *build.Instance) reads {
 	r := &schemaReader{
 		declared: map[*build.Instance]map[string][]declaration{}, seen: map[visited]bool{}, aliases: map[string]bool{},
-		given: map[string][]passage{}, followed: map[string]bool{}, looked: map[variable]bool{},
+		given: map[string][]passage{}, followed: map[string]bool{}, looked: map[variable]bool{}, scalars: map[*ast.BinaryExpr]bool{},
 	}
 	in := scope{inst: inst, decides: true, schema: true}
 	r.reach(in, "cr")
@@ -80,6 +80,8 @@ type schemaReader struct {
 	byName   [][]string
 	followed map[string]bool
 	looked   map[variable]bool
+	// scalars are expressions that isScalar knows to be scalars.
+	scalars map[*ast.BinaryExpr]bool
 }
 
 // A passage is an expression and where it is.
@@ -436,7 +438,12 @@ func (r *schemaReader) isScalar(in scope, e ast.Expr, depth int) bool {
 	case *ast.BasicLit, *ast.Interpolation, *ast.BottomLit, *ast.CallExpr:
 		return true
 	case *ast.BinaryExpr:
-		return e.Op != token.AND && e.Op != token.OR || r.isScalar(in, e.X, depth+1) && r.isScalar(in, e.Y, depth+1)
+		// The values of an enumeration are as deep as there are many, and no names that stand for each other.
+		if !r.scalars[e] && (e.Op == token.AND || e.Op == token.OR) && (!r.isScalar(in, e.X, depth) || !r.isScalar(in, e.Y, depth)) {
+			return false
+		}
+		r.scalars[e] = true // so that each part of a long one is looked at once
+		return true
 	case *ast.Ident:
 		if declared := r.declarationsOf(in.inst, e.Name); len(declared) > 0 {
 			return r.areScalars(in, declared, depth)

@@ -31,14 +31,21 @@ func (e *LeaseExpiredError) Error() string {
 //
 // Client-go ends a process whose Lease expires, but not at once: one that was stopped by its machine for a while
 // continues with the writes that it was about to send, and with the events that have waited for it, until its own timer
-// has run. Another process takes over after the lease duration, which is longer than the deadline. A request that was on
-// its way before the deadline may still arrive after it.
+// has run. Another process takes over after the lease duration, which is longer than the deadline. The Lease is looked at before a
+// write, and again before each piece of it goes to the network. A request that the system has taken before the deadline may
+// still arrive after it.
 func StopWritesWithoutLease(config *rest.Config, o Options) {
 	if !o.LeaderElection {
 		return
 	}
-	l := newLeaseExpiry(time.Now)
-	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return leaseTransport{rt, l} })
+	newLeaseExpiry(time.Now).guard(config)
+}
+
+// guard makes the clients of a configuration refuse to write once the Lease has expired.
+func (l *leaseExpiry) guard(config *rest.Config) {
+	connections := &leaseConnections{lease: l, open: map[string]*leaseConnection{}}
+	connections.dial(config)
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return leaseTransport{rt, connections} })
 }
 
 // A leaseExpiry knows when a Lease was renewed last.
@@ -119,29 +126,31 @@ func isElection(req *http.Request) bool {
 type leaseTransport struct {
 	http.RoundTripper
 
-	lease *leaseExpiry
+	connections *leaseConnections
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t leaseTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch w, is := req.Context().Value(leaseWriteKey{}).(leaseWrite); {
 	case is && w.began.IsZero():
-		t.lease.giveBack() // whatever the answer is: it may be lost
+		t.connections.lease.giveBack() // whatever the answer is: it may be lost
 		return t.RoundTripper.RoundTrip(req)
 	case is:
 		out, err := t.RoundTripper.RoundTrip(req)
 		if err == nil && out.StatusCode < http.StatusMultipleChoices {
-			t.lease.note(w.began)
+			t.connections.lease.note(w.began)
 		}
 		return out, err
 	}
 	if writes(req) && !isElection(req) { // such a write of a Lease has the version that it is about: it cannot come too late
-		if err := t.lease.check(); err != nil {
+		if err := t.connections.lease.check(); err != nil {
 			if req.Body != nil {
 				_ = req.Body.Close() // a RoundTripper has to, and nobody reads the error
 			}
 			return nil, err
 		}
+		sent := leaseRequest{connections: t.connections}
+		return sent.roundTrip(t.RoundTripper, req)
 	}
 	return t.RoundTripper.RoundTrip(req)
 }

@@ -104,7 +104,7 @@ func TestNothingIsWrittenWithoutALease(t *testing.T) {
 			now, answer := time.Now(), 0
 			transport := leaseTransport{roundTrip(func(*http.Request) (*http.Response, error) {
 				return &http.Response{StatusCode: answer, Body: http.NoBody}, nil
-			}), newLeaseExpiry(func() time.Time { return now })}
+			}), &leaseConnections{lease: newLeaseExpiry(func() time.Time { return now })}}
 			var refused []string
 			for _, s := range row.steps {
 				now, answer = now.Add(s.after), s.status

@@ -163,14 +163,20 @@ func (m *Manager) ServeOutdated(p *program.Program, fault string, canary *packag
 // controllerName returns the name of the controller of a kind.
 func controllerName(kind schema.GroupKind) string { return strings.ToLower(kind.String()) }
 
+// measure has the metrics ask what only this controller knows.
+func (c *packageController) measure(name string) {
+	measured.Controller(name).Parked(c.fair.waiting)
+	measured.Controller(name).Refused(c.resources.Refused)
+}
+
 // add creates the controller of a package and adds it to the manager.
 func (m *Manager) add(c *packageController, p *program.Program) error {
 	gvk := p.GroupVersionKind()
 	others := newDuplicateOperator(m.reportDuplicateOperator(c.as))
 	// The name has the group, because another package may have a kind of the same name.
 	name := controllerName(gvk.GroupKind())
-	measured.Controller(name).Parked(c.fair.waiting)
 	c.resources = c.as.resources.Of(gvk, scopeOf(p))
+	c.measure(name)
 	uid := c.resources.UID
 	c.fair.uid = uid
 	ours := m.options.Shard.only(uid, c.reconcile, c.forget)

@@ -396,7 +396,7 @@ func (s *saidOfAgreement) fails(agreed agreement, why error) {
 		return
 	}
 	s.refused = true
-	s.election.log.Info("the operator may not take the Lease of each shard, so it cannot change their number; operetta rbac --shards prints the role", "shards", s.election.shard.count(), "agreed", agreed.count, "error", why.Error())
+	s.election.log.Info("the operator may not take the Lease of each shard, so it cannot change their number; operetta rbac prints the role", "shards", s.election.shard.count(), "agreed", agreed.count, "error", why.Error())
 }
 
 // errUndecided says that somebody may serve although there is no agreement.

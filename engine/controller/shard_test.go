@@ -436,7 +436,7 @@ func TestWhoMayNotTakeTheLeaseOfAShardIsTold(t *testing.T) {
 			hints = append(hints, one)
 		}
 	}
-	if len(hints) != 1 || !strings.Contains(hints[0], "op-shard-1") || !strings.Contains(hints[0], "operetta rbac --shards") {
+	if len(hints) != 1 || !strings.Contains(hints[0], "op-shard-1") || !strings.Contains(hints[0], "operetta rbac prints") {
 		t.Errorf("it is said %d times: %q", len(hints), said)
 	}
 }

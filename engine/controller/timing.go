@@ -83,6 +83,14 @@ const (
 	leasePatience = 20 * time.Second
 )
 
+// Connections of an elected process, as client-go makes them otherwise.
+const (
+	// connectTimeout is how long it tries to connect to the API server.
+	connectTimeout = 30 * time.Second
+	// connectKeepAlive is how often it asks whether a quiet connection is still there.
+	connectKeepAlive = 30 * time.Second
+)
+
 // The end of the process, and its metrics.
 const (
 	// shutdownTimeout is how long the manager takes to end at most: half of what a pod has.

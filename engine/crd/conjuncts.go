@@ -22,7 +22,10 @@ type parts struct {
 	constants []cue.Value
 	// alternatives is the largest number of types in any one disjunction.
 	alternatives int
-	seen         map[cue.Value]bool // the references that were followed
+	// arms are those of the last disjunction with several types, and choices is how many such disjunctions there are.
+	arms    []cue.Value
+	choices int
+	seen    map[cue.Value]bool // the references that were followed
 }
 
 // validatorCall is a validator such as list.MinItems(1).
@@ -76,7 +79,7 @@ func (p *parts) add(v cue.Value, depth int) {
 func (p *parts) addDisjunction(v cue.Value, arms []cue.Value, depth int) {
 	standard, _ := v.Default()
 	preferred, notOne := standard.MarshalJSON() // once: without a default it fails for all arms together
-	alternatives := 0
+	var alternatives []cue.Value
 	for _, arm := range arms {
 		switch {
 		case arm.IncompleteKind() == cue.NullKind:
@@ -86,11 +89,14 @@ func (p *parts) addDisjunction(v cue.Value, arms []cue.Value, depth int) {
 			// The latter happens next to a list that must not be empty.
 			p.constants = append(p.constants, arm)
 		default:
-			alternatives++
+			alternatives = append(alternatives, arm)
 			p.add(arm, depth+1)
 		}
 	}
-	p.alternatives = max(p.alternatives, alternatives)
+	p.alternatives = max(p.alternatives, len(alternatives))
+	if len(alternatives) > 1 {
+		p.arms, p.choices = alternatives, p.choices+1
+	}
 }
 
 // base returns the value without its validators, its null and its default.

@@ -22,5 +22,5 @@ func ExampleGenerate() {
 	})
 	fmt.Println(err)
 	// Output:
-	// spec.cue:5: versions.v1.spec.source: a structural schema cannot express a choice between structs (write each alternative as an optional field of one struct, with @crd(rule="has(self.a) != has(self.b)") in it if exactly one must be set)
+	// spec.cue:5: versions.v1.spec.source: a structural schema cannot express a choice between structs (give each alternative a text of its own that tells it, as in {kind: "a", x: int} | {kind: "b", y: string}, or write it as an optional field of one struct, with @crd(rule="has(self.a) != has(self.b)") in it if exactly one must be set)
 }

@@ -59,6 +59,22 @@ var ruledSchemas = map[string]struct {
 	"a hidden field declared twice": {"a: int | *1, b: int | *3, _ok: true & (a <= b), _ok: bool", 1},
 	"not set, or set":               {"a?: int, b?: int, _ok: true & (a == _|_ || b != _|_)", 1},
 	"a field beside one with a dot": {`n: {"a.c": int | *1, a: {c: int | *2}}, b?: int & >n.a.c`, 1},
+	"told apart by a text":          {`{s: "x", a: int} | {s: "y", t: string}`, 5},
+	"told apart and required":       {`{s!: "x", a!: int} | {s!: "y", t?: string}`, 3},
+	"optional in one of them":       {`{s: "x", a?: int} | {s: "y", t: string}`, 4},
+	"optional in both of them":      {`{s: "x", a?: int} | {s: "y", t?: string}`, 3},
+	"nothing else in one of them":   {`{s: "x"} | {s: "y", t: string}`, 3},
+	"one has all of the other":      {`{s: "x", a: int} | {s: "y", a: int, t: string}`, 3},
+	"the same fields":               {`{s: "x", a: int} | {s: "y", a: int}`, 1},
+	"a field of all of them":        {`{s: "x", a: int, b: int | *1} | {s: "y", b: int | *1, t: string}`, 5},
+	"three of them":                 {`{s: "x", a: int} | {s: "y", t: string} | {s: "z", a?: int, b: int}`, 7},
+	"quotes tell apart":             {`{s: "a\"\\\n\u00e4", a: int} | {s: "y", t: string}`, 5},
+	"fields beside":                 {`on: bool | *false, {s: "x", a: int} | {s: "y", t: string}`, 5},
+	"told apart below":              {`c: {s: "x", a: int} | {s: "y", t?: string}, a?: int`, 4},
+	"told apart and optional below": {`c?: #X | #Y`, 4},
+	"bounds in one of them":         {`{s!: "x", a: int & >=1} | {s!: "y", t: =~"^x"}`, 4},
+	"told apart in a list":          {`k?: [...(#X | #Y)]`, 4},
+	"in a struct of one of them":    {`{s: "x", n: {a: int}} | {s: "y", t: string}`, 5},
 	"a name with a dot":             {`n: {"a.c": int | *1, a: {c: int | *2}}, b?: int & >n."a.c"`, 1},
 	"quotes in a text":              {`s: string | *"", t?: string, if s == "a\"\\\n\u00e4" {t!: _}`, 1},
 }
@@ -70,6 +86,8 @@ var valuesOf = map[string][]string{
 	"n": {"", "{}", "{a: 1}", "{b: 0}", "{b: 2}", "{b: 9}", `{t: "x"}`, `{a: 1, t: "x"}`, "{a: 3, b: 1}"}, "m": {"", "[]", "[{a: 1, b: 1}]", "[{a: 1, b: 2}, {a: 2, b: 1}]", "{a: 1, b: 0}", "{a: 1, b: 2}"},
 	"u":  {"", "{}", "{a: 1}", `{t: "x"}`, `{a: 1, t: "x"}`},
 	"in": {"", "0", "2"},
+	"c":  {"", "{}", "{a: 1}", `{t: "x"}`, `{a: 1, t: "x"}`, `{s: "x"}`, `{s: "y"}`, `{s: "z"}`, `{s: "x", a: 1}`, `{s: "y", a: 1}`, `{s: "y", t: "x"}`, `{s: "x", t: "x"}`},
+	"k":  {"", "[]", "[{}]", "[{a: 1}]", `[{s: "x", a: 1}, {s: "y"}]`, `[{s: "y", a: 1}]`, `[{s: "x"}]`, `[{t: "x"}]`},
 }
 
 // TestRulesOfCUESayWhatCUESays holds CUE and the code of the API server against each other for every combination of values.
@@ -78,7 +96,7 @@ func TestRulesOfCUESayWhatCUESays(t *testing.T) {
 	for name, tc := range ruledSchemas {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			input := cuecontext.New().CompileString("#Range: {a: int, b: int & >=a}\n#Spec: {\n"+strings.ReplaceAll(tc.schema, ", ", "\n")+"\n}\n", cue.Filename("rules.cue"))
+			input := cuecontext.New().CompileString("#Range: {a: int, b: int & >=a}\n#X: {s: \"x\", a!: int}\n#Y: {s: \"y\", t?: string}\n#Spec: {\n"+strings.ReplaceAll(tc.schema, ", ", "\n")+"\n}\n", cue.Filename("rules.cue"))
 			if strings.Contains(tc.schema, "matchN") {
 				input = cuecontext.New().CompileString("#Spec: {\n"+tc.schema+"\n}\n", cue.Filename("rules.cue"))
 			}
@@ -187,10 +205,25 @@ func TestWhatNoRuleSaysExactlyStaysAFault(t *testing.T) {
 		"Bytes":              {"a text is not bytes", "s?: bytes\nt?: string\nif s == \"x\" {t!: _}", `whether these fields exist depends on "s"`},
 		"BytesInTheText":     {"no text equals bytes", "s?: string\nt?: string\nif s != 'x' {t!: _}", `whether these fields exist depends on "s"`},
 		"CountsOfStructs":    {"matchN looks at values", "u?: {a?: int, t?: string} & matchN(1, [{a!: >2}, {t!: _}])", "a CRD cannot express matchN"},
+		"Hundreds":           {"the rules would have the square of them", strings.Repeat("{s: \"N\", a: int} | ", 400) + "{s: \"y\", t: string}", "a choice between structs"},
+		"ADefaultOfOne":      {"the API server would fill it in for the other one, too", "{s: \"x\", a: int | *1} | {s: \"y\", t: string}", "a choice between structs"},
+		"TwoTypes":           {"a field has one type", "{s: \"x\", a: int} | {s: \"y\", a: string}", "a choice between structs"},
+		"TwoBounds":          {"a field has one schema", "{s: \"x\", a: int & >1} | {s: \"y\", a: int & >2}", "a choice between structs"},
+		"NothingTells":       {"CUE takes what is left, and no field says which", "{a: int} | {t: string}", "a choice between structs"},
+		"TheSameTells":       {"one text is in two of them", "{s: \"x\", a: int} | {s: \"x\", t: string}", "a choice between structs"},
+		"NumbersTell":        {"only texts tell", "{a: 1, b: int} | {a: 2, t: string}", "a choice between structs"},
+		"ADefaultTells":      {"it is filled in", "{s: *\"x\" | \"z\", a: int} | {s: \"y\", t: string}", "a choice between structs"},
+		"APreferredOne":      {"the API server fills in no struct", "c: *{s: \"x\", a: 1} | {s: \"y\", t: string}", "a choice between structs"},
+		"TwoChoices":         {"of four structs", "c: ({s: \"x\", a: int} | {s: \"y\", t: string}) & ({s: \"x\", b?: int} | {s: \"z\"})", "a choice between structs"},
+		"OpenOnes":           {"an open struct takes the fields of the other one", "c: {s: \"x\", a: int, ...} | {s: \"y\", t: string}", "a choice between structs"},
+		"AConditionInOne":    {"it may need what is not there", "c: {s: \"x\", a?: int, b?: int, if a != _|_ {b!: _}} | {s: \"y\", t: string}", "a choice between structs"},
 		"OneUnderACondition": {"CUE fills in the only number within both bounds", "on: bool | *false\na: int & <=2\nif on {a: >=2}", `whether these fields exist depends on "on"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			for i := range strings.Count(tc.schema, `"N"`) {
+				tc.schema = strings.Replace(tc.schema, `"N"`, fmt.Sprintf(`"n%d"`, i), 1)
+			}
 			input := cuecontext.New().CompileString("#Spec: {\n"+tc.schema+"\n}\n", cue.Filename("rules.cue"))
 			_, err := crd.Generate(definitionOf(input))
 			if err == nil || !strings.Contains(err.Error(), tc.fault) {

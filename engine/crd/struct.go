@@ -13,10 +13,15 @@ import (
 // structSchema returns the schema of a struct: an object with properties, or a map.
 func (g *generator) structSchema(at location, v cue.Value, p parts, attrs attributes) *schemaProps {
 	base := p.base(v)
+	if p.alternatives > 1 {
+		if schema, ok := g.choiceSchema(at, v, p, attrs); ok {
+			return schema
+		}
+	}
 	if p.alternatives > 1 || !p.acceptsDefaults(base) {
 		g.fault(at, "a structural schema cannot express a choice between structs",
-			"write each alternative as an optional field of one struct, with "+
-				`@crd(rule="has(self.a) != has(self.b)") in it if exactly one must be set`)
+			`give each alternative a text of its own that tells it, as in {kind: "a", x: int} | {kind: "b", y: string}, or `+
+				`write it as an optional field of one struct, with @crd(rule="has(self.a) != has(self.b)") in it if exactly one must be set`)
 		return nil
 	}
 	schema := &schemaProps{Type: "object"}

@@ -98,6 +98,9 @@ var withBounds = []schemaForm{
 	{"time.Duration", `import "time"`, `#Spec: x?: time.Duration`},
 	{"enumeration", "", `#Spec: e: "a" | "b"`},
 	{"enumeration with a default", "", `#Spec: e: *"a" | "b" | "c"`},
+	{"enumeration of more than twenty", "", `#Spec: e: "b" | ` + manyTexts + ` | "a" | *"c"`},
+	{"enumeration of more than twenty as a name, and a bound", "", "#E: \"b\" | " + manyTexts + " | \"a\"\n#Spec: e: #E & !=\"b\""},
+	{"enumeration of more than twenty with structs", "", `#Spec: x?: "b" | ` + manyTexts + ` | {a: <3} | {a: >=3, b: "x"}`},
 	{"enumeration of numbers", "", `#Spec: n: 1 | 3 | 5`},
 	{"enumeration of numbers with a default", "", `#Spec: n: *3 | 1 | 5`},
 	{"enumeration and a bound", "", `#Spec: n: (1 | 3 | 5) & <5`},
@@ -204,3 +207,6 @@ var withStructs = []schemaForm{
 	{"yaml.Validate", `import "encoding/yaml"`, `#Spec: {x?: yaml.Validate({a: <3})}`},
 	{"strconv.Atoi", `import "strconv"`, `#Spec: {x: string, n: >=strconv.Atoi(x)}`},
 }
+
+// manyTexts are alternatives.
+const manyTexts = `"t1" | "t2" | "t3" | "t4" | "t5" | "t6" | "t7" | "t8" | "t9" | "t10" | "t11" | "t12" | "t13" | "t14" | "t15" | "t16" | "t17" | "t18" | "t19" | "t20" | "t21"`

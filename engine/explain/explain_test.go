@@ -18,6 +18,7 @@ import (
 	"operetta.dev/engine/explain"
 	"operetta.dev/engine/history"
 	"operetta.dev/engine/object"
+	"operetta.dev/engine/ownership"
 	"sigs.k8s.io/yaml"
 )
 
@@ -96,8 +97,23 @@ func operatorOf(t *testing.T, file, content string) explain.Operator {
 	return out
 }
 
+// markOwn writes the marks of the resource, the first object, on the objects of its inventory, except some.
+func markOwn(all []*unstructured.Unstructured, except map[*unstructured.Unstructured]bool) {
+	values, _, _ := unstructured.NestedSlice(all[0].Object, "status", "inventory")
+	inventory, _ := ownership.Decode(values) // one of the pictures is of an inventory that cannot be read
+	all[0].SetUID("11111111-2222")
+	owner := ownership.Owner{Ref: object.RefOf(all[0]), UID: all[0].GetUID()}
+	for _, u := range all[1:] {
+		_, _, listed := inventory.Find(object.RefOf(u), all[0].GetNamespace())
+		if listed && !except[u] {
+			ownership.Mark(u, owner)
+		}
+	}
+}
+
 // TestTreeSaysWhatAResourceWaitsFor draws each resource in testdata: the first document is the custom
-// resource, the others are the objects of the cluster, and a comment says which kinds may not be read.
+// resource, the others are the objects of the cluster, and a comment says which kinds may not be read. The objects of
+// its inventory are its own unless a comment says that they are unmarked.
 func TestTreeSaysWhatAResourceWaitsFor(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.yaml")
@@ -112,11 +128,13 @@ func TestTreeSaysWhatAResourceWaitsFor(t *testing.T) {
 				t.Fatal(err)
 			}
 			var o objects
+			unmarked := map[*unstructured.Unstructured]bool{}
 			for doc := range strings.SplitSeq(string(content), "\n---\n") {
 				if kinds, ok := strings.CutPrefix(doc, "# denied: "); ok {
 					o.denied = strings.Fields(strings.SplitN(kinds, "\n", 2)[0])
 				}
 				u := &unstructured.Unstructured{}
+				unmarked[u] = strings.HasPrefix(doc, "# unmarked: ")
 				text, err := yaml.YAMLToJSON([]byte(doc))
 				if err == nil {
 					err = u.UnmarshalJSON(text)
@@ -126,6 +144,7 @@ func TestTreeSaysWhatAResourceWaitsFor(t *testing.T) {
 				}
 				o.all = append(o.all, u)
 			}
+			markOwn(o.all, unmarked)
 			reader := explain.Reader{Cluster: o}
 			if operator := operatorOf(t, file, string(content)); operator != nil {
 				reader.Operator = operator

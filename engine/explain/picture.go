@@ -75,7 +75,7 @@ func healthTone(h Health) picture.Tone {
 	switch h {
 	case Ready:
 		return picture.Good
-	case Failed, Missing:
+	case Failed, Missing, Foreign:
 		return picture.Bad
 	case Deleting:
 		return picture.Absent

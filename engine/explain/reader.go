@@ -55,6 +55,7 @@ func (r Reader) Explain(ctx context.Context, u *unstructured.Unstructured) (Reso
 	r.ask(ctx, &out, object.RefOf(u))
 	var mu sync.Mutex
 	writes := writeOf(u)
+	owner := ownership.Owner{Ref: object.RefOf(u), UID: u.GetUID()}.WithInventory(inventory)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelReads)
 	for _, g := range inventory {
@@ -64,7 +65,7 @@ func (r Reader) Explain(ctx context.Context, u *unstructured.Unstructured) (Reso
 		for i, e := range g.Objects {
 			group.Go(func() error {
 				var wrote []Write
-				objects[i], wrote = r.object(ctx, e, u.GetNamespace())
+				objects[i], wrote = r.object(ctx, e, owner)
 				mu.Lock()
 				defer mu.Unlock()
 				writes = append(writes, wrote...)
@@ -78,15 +79,20 @@ func (r Reader) Explain(ctx context.Context, u *unstructured.Unstructured) (Reso
 }
 
 // object explains an object of an inventory, and returns the last write to it.
-func (r Reader) object(ctx context.Context, e ownership.Entry, ownerNamespace string) (Object, []Write) {
-	ref := e.Ref(ownerNamespace)
+func (r Reader) object(ctx context.Context, e ownership.Entry, owner ownership.Owner) (Object, []Write) {
+	ref := e.Ref(owner.Namespace)
 	live, err := r.Cluster.GetLive(ctx, ref)
 	switch {
 	case err != nil:
 		return objectOf(ref, Unreadable, err.Error()), nil
 	case live == nil:
 		return objectOf(ref, Missing, ""), nil
-	case live.GetDeletionTimestamp() != nil:
+	}
+	// The inventory grows before the first write, so it names objects that turn out to be of somebody else.
+	if whose := foreign(live, owner); whose != "" {
+		return objectOf(ref, Foreign, whose), writeOf(live)
+	}
+	if live.GetDeletionTimestamp() != nil {
 		return objectOf(ref, Deleting, finalizers(live)), writeOf(live)
 	}
 	out := judged(ref, live)
@@ -94,6 +100,19 @@ func (r Reader) object(ctx context.Context, e ownership.Entry, ownerNamespace st
 		out.Causes = r.causes(ctx, live)
 	}
 	return out, writeOf(live)
+}
+
+// foreign says whom an object belongs to that is not the resource's own, or "". Nothing is said of one that only lost
+// its marks: the operator puts them back.
+func foreign(live *unstructured.Unstructured, owner ownership.Owner) string {
+	switch situation, whose := ownership.Belongs(live, owner); situation {
+	case ownership.Foreign:
+		return "belongs to " + whose
+	case ownership.Predecessor:
+		return fmt.Sprintf("belongs to a deleted %s of the same name, and is about to be garbage-collected", owner.Kind)
+	case ownership.Absent, ownership.Owned, ownership.Terminating, ownership.Unproven, ownership.OutOfReach:
+	}
+	return ""
 }
 
 // judged says how an object is that exists.

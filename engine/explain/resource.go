@@ -87,6 +87,8 @@ const (
 	Deleting   Health = "Deleting"
 	Missing    Health = "Missing"
 	Unreadable Health = "Unreadable"
+	// Foreign objects are where one of the resource should be, and belong to somebody else.
+	Foreign Health = "Foreign"
 )
 
 func objectOf(ref object.Ref, health Health, message string) Object {

@@ -67,7 +67,7 @@ func (i Ink) health(h Health, word string) string {
 	switch h {
 	case Ready:
 		return i.Good(word)
-	case Failed, Missing:
+	case Failed, Missing, Foreign:
 		return i.Bad(word)
 	case NotReady, Deleting, Unreadable:
 	}
@@ -173,6 +173,7 @@ func (d drawing) object(o Object, said, indent string) []string {
 // words are how the health of an object is written.
 var words = map[Health]string{
 	Ready: "ready", NotReady: "not ready", Failed: "failed", Deleting: "being deleted", Missing: "does not exist", Unreadable: "cannot be read",
+	Foreign: "not its own",
 }
 
 // state returns the sign and the colour of a component.

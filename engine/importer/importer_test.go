@@ -67,8 +67,9 @@ func TestImportRendersWhatChartsAndExamplesRender(t *testing.T) {
 				t.Fatal(err)
 			}
 			p, tests := load(t, result.Files, name)
-			faults, warnings, unknown := vet.All(p, nil)
-			faults = append(faults, vet.Types(p.Snapshot(), faults)...)
+			e := vet.Examine(p, nil)
+			faults, warnings, unknown := e.All()
+			faults = append(faults, e.Types(faults)...)
 			if len(faults)+len(warnings) > 0 {
 				t.Errorf("vet: %v %v (%v)", faults, warnings, unknown)
 			}

@@ -21,9 +21,13 @@ type Bundle struct {
 	// Examples are custom resources that a console offers to begin with.
 	Examples []map[string]any
 
-	// rules are those of all namespaces, and ownRules those of the operator's namespace.
-	rules, ownRules []any
-	deployments     []map[string]any
+	// rules are those of all namespaces, and inNamespace those of some: that of the operator, and those that it serves.
+	rules       []any
+	inNamespace map[string][]any
+	// webhooks are those that OLM makes, and converted the definitions whose versions are converted by one.
+	webhooks    []any
+	converted   []string
+	deployments []map[string]any
 	// owned are the versions of definitions, and kinds what they define.
 	owned []map[string]any
 	kinds []string
@@ -47,10 +51,14 @@ const minKubeVersion = "1.30.0"
 // Files returns the files of the bundle by their names, made of all that is installed with some options. It errors if OLM
 // cannot install something of it. text prints an object as YAML.
 func (b Bundle) Files(all []*unstructured.Unstructured, o Options, text func(map[string]any) (string, error)) (map[string]string, error) {
+	b.inNamespace = map[string][]any{}
 	for _, u := range all {
 		if err := b.add(u, all, o); err != nil {
 			return nil, err
 		}
+	}
+	if err := b.addConversion(o); err != nil {
+		return nil, err
 	}
 	out := map[string]string{annotationsFile: b.annotations(o), bundleImageFile: b.image(o)}
 	version, err := b.clusterServiceVersion(o)
@@ -66,6 +74,11 @@ func (b Bundle) Files(all []*unstructured.Unstructured, o Options, text func(map
 			return nil, fmt.Errorf("bundle: two objects would have the file %s", name)
 		}
 		if out[name], err = text(u.Object); err != nil {
+			return nil, err
+		}
+	}
+	if !o.Namespaces.All() {
+		if out[BundleGroup], err = text(b.group(o)); err != nil {
 			return nil, err
 		}
 	}
@@ -93,6 +106,10 @@ func (b *Bundle) add(u *unstructured.Unstructured, all []*unstructured.Unstructu
 	case "CustomResourceDefinition":
 		b.others = append(b.others, u)
 		return b.own(u)
+	case "ValidatingWebhookConfiguration":
+		return b.addWebhooks(u, olmValidating, o)
+	case "MutatingWebhookConfiguration":
+		return b.addWebhooks(u, olmMutating, o)
 	case "ConfigMap", "Service", "PodDisruptionBudget", "NetworkPolicy":
 		if u.GetNamespace() != o.OperatorNamespace {
 			return fmt.Errorf("bundle: %s %s is for namespace %s, and OLM installs into the namespace of the operator alone", u.GetKind(), u.GetName(), u.GetNamespace())
@@ -110,8 +127,8 @@ func (b *Bundle) add(u *unstructured.Unstructured, all []*unstructured.Unstructu
 
 // addRules adds the rules that the operator has by a binding.
 func (b *Bundle) addRules(binding *unstructured.Unstructured, all []*unstructured.Unstructured, o Options) error {
-	if namespace := binding.GetNamespace(); namespace != "" && namespace != o.OperatorNamespace {
-		return fmt.Errorf("bundle: RoleBinding %s is for namespace %s, and OLM gives rights in all namespaces or in that of the operator", binding.GetName(), namespace)
+	if !mayBind(binding, o) {
+		return fmt.Errorf("bundle: RoleBinding %s is for namespace %s, and OLM gives rights in all namespaces, or in that of the operator and those that it serves", binding.GetName(), binding.GetNamespace())
 	}
 	kind, _, _ := unstructured.NestedString(binding.Object, "roleRef", "kind")
 	name, _, _ := unstructured.NestedString(binding.Object, "roleRef", "name")
@@ -125,7 +142,7 @@ func (b *Bundle) addRules(binding *unstructured.Unstructured, all []*unstructure
 	if binding.GetNamespace() == "" {
 		b.rules = append(b.rules, rules...)
 	} else {
-		b.ownRules = append(b.ownRules, rules...)
+		b.inNamespace[binding.GetNamespace()] = append(b.inNamespace[binding.GetNamespace()], rules...)
 	}
 	return nil
 }
@@ -137,6 +154,7 @@ func (b *Bundle) own(u *unstructured.Unstructured) error {
 		return fmt.Errorf("bundle: definition %s: %w", u.GetName(), err)
 	}
 	b.kinds = append(b.kinds, crd.Spec.Names.Kind)
+	b.noteConversion(crd)
 	for _, v := range crd.Spec.Versions {
 		if !v.Served {
 			continue
@@ -158,9 +176,18 @@ func (b *Bundle) clusterServiceVersion(o Options) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bundle: examples: %w", err)
 	}
-	modes := []any{}
-	for _, mode := range []string{"OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"} {
-		modes = append(modes, map[string]any{"type": mode, "supported": mode == "AllNamespaces"})
+	strategy, err := b.strategy(o)
+	if err != nil {
+		return nil, err
+	}
+	spec := map[string]any{
+		"displayName": b.Name, "description": b.description(), "version": b.Version, "maturity": "alpha", "minKubeVersion": minKubeVersion,
+		"provider": map[string]any{"name": b.Name}, "installModes": modes(o),
+		"install":                   map[string]any{"strategy": "deployment", "spec": strategy},
+		"customresourcedefinitions": map[string]any{"owned": b.owned},
+	}
+	if len(b.webhooks) > 0 {
+		spec["webhookdefinitions"] = b.webhooks
 	}
 	return map[string]any{
 		"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
@@ -171,12 +198,7 @@ func (b *Bundle) clusterServiceVersion(o Options) (map[string]any, error) {
 				"alm-examples": string(examples), "capabilities": "Deep Insights",
 			},
 		},
-		"spec": map[string]any{
-			"displayName": b.Name, "description": b.description(), "version": b.Version, "maturity": "alpha", "minKubeVersion": minKubeVersion,
-			"provider": map[string]any{"name": b.Name}, "installModes": modes,
-			"install":                   map[string]any{"strategy": "deployment", "spec": b.strategy(o.ServiceAccount)},
-			"customresourcedefinitions": map[string]any{"owned": b.owned},
-		},
+		"spec": spec,
 	}, nil
 }
 
@@ -188,14 +210,18 @@ func (b *Bundle) description() string {
 }
 
 // strategy is the Deployment with the rights of its service account.
-func (b *Bundle) strategy(account string) map[string]any {
+func (b *Bundle) strategy(o Options) (map[string]any, error) {
+	inNamespaces, err := b.permissions(o)
+	if err != nil {
+		return nil, err
+	}
 	out := map[string]any{"deployments": b.deployments}
-	for field, rules := range map[string][]any{"clusterPermissions": b.rules, "permissions": b.ownRules} {
+	for field, rules := range map[string][]any{"clusterPermissions": b.rules, "permissions": inNamespaces} {
 		if len(rules) > 0 {
-			out[field] = []any{map[string]any{"serviceAccountName": account, "rules": rules}}
+			out[field] = []any{map[string]any{"serviceAccountName": o.ServiceAccount, "rules": rules}}
 		}
 	}
-	return out
+	return out, nil
 }
 
 // labels are what a catalog knows of the bundle, in order.

@@ -2,6 +2,7 @@ package install
 
 import (
 	"fmt"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,8 @@ const (
 	NoWebhooks  Certificates = ""
 	Operator    Certificates = "operator"
 	CertManager Certificates = "cert-manager"
+	// OLM makes it for the webhooks of a bundle, and their Service and configurations as well.
+	OLM Certificates = "olm"
 )
 
 const (
@@ -48,12 +51,13 @@ func Webhooks(kinds []Kind, o Options) []any {
 	if o.Webhooks == NoWebhooks {
 		return nil
 	}
-	out := []any{o.webhookService()}
-	if o.Webhooks == CertManager {
-		out = append(out, o.certManager()...)
-	} else {
-		out = append(out, o.certificateSecret())
-		out = append(out, o.certificateRights(kinds)...)
+	var out []any
+	switch o.Webhooks {
+	case NoWebhooks, OLM:
+	case CertManager:
+		out = append([]any{o.webhookService()}, o.certManager()...)
+	case Operator:
+		out = append([]any{o.webhookService(), o.certificateSecret()}, o.certificateRights(kinds)...)
 	}
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"}, ObjectMeta: o.configurationMeta(),
@@ -69,7 +73,12 @@ func Webhooks(kinds []Kind, o Options) []any {
 }
 
 // webhookName returns the name of the Service, of the Secret and of the rights on them.
-func (o Options) webhookName() string { return o.ServiceAccount + "-webhooks" }
+func (o Options) webhookName() string {
+	if o.Webhooks == OLM {
+		return strings.ReplaceAll(o.ServiceAccount, ".", "-") + "-service" // as OLM names the Service of a Deployment
+	}
+	return o.ServiceAccount + "-webhooks"
+}
 
 // configurationName returns the name of the webhook configurations, which are cluster-scoped.
 func (o Options) configurationName() string { return o.webhookName() + "." + o.OperatorNamespace }
@@ -93,6 +102,8 @@ func (o Options) webhookArgs() []string {
 		return nil
 	case CertManager:
 		return []string{bind, "--webhook-cert-dir=" + certFolder, "--webhook-service=" + o.OperatorNamespace + "/" + o.webhookName()}
+	case OLM:
+		return []string{bind, "--webhook-cert-dir=" + olmCertFolder, "--webhook-service=" + o.OperatorNamespace + "/" + o.webhookName()}
 	case Operator:
 	}
 	name := o.OperatorNamespace + "/" + o.webhookName()

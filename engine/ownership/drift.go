@@ -123,9 +123,6 @@ func lostInList(items []any, owned *fieldpath.Set) (fieldpath.Path, bool) {
 		if !ok {
 			return fieldpath.Path{{Index: &i}}, true
 		}
-		if at.Value != nil {
-			continue // an item of a set has nothing below it
-		}
 		if path, lost := lostIn(item, at, owned); lost {
 			return path, true
 		}

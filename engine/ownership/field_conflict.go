@@ -33,7 +33,7 @@ func managerOf(live *unstructured.Unstructured, path fieldpath.Path) string {
 		if set := FieldSet(m); set != nil && owns(set, path) {
 			return m.Manager
 		}
-		if m.Time != nil && (name == "" || last.Before(m.Time)) {
+		if m.Time != nil && last.Before(m.Time) {
 			name, last = m.Manager, *m.Time
 		}
 	}

@@ -35,10 +35,10 @@ func TestWhoHasTakenAFieldIsNamed(t *testing.T) {
 		field, manager       string
 	}{
 		"nobody":                 {"nothing was changed", typed + "," + ports + "," + ips, "f:selector: {}", "", ""},
-		"a plain field":          {"the last one to write it has it", ports + "," + ips, typed, "spec.type", "rival"},
+		"a plain field":          {"who has it counts, not who wrote last", ports + "," + ips, typed, "spec.type", "rival"},
 		"a list as a whole":      {"it is owned as a whole", typed + "," + ports, ips, "spec.externalIPs", "rival"},
 		"a field in an item":     {"the path has the key of the item", typed + "," + ips + `, f:ports: {'k:{"port":80,"protocol":"TCP"}': {".": {}, f:port: {}}}`, `f:ports: {'k:{"port":80,"protocol":"TCP"}': {f:name: {}}}`, `spec.ports[port=80,protocol="TCP"].name`, "rival"},
-		"a field that was taken": {"nobody owns what was removed: the last one who wrote is named", ports + "," + ips, "f:selector: {}", "spec.type", "rival"},
+		"a field that was taken": {"nobody owns what was removed: the last one who wrote is named", ports + "," + ips, "f:selector: {}", "spec.type", "late"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -46,7 +46,9 @@ func TestWhoHasTakenAFieldIsNamed(t *testing.T) {
 {manager: other, operation: Update, time: "2026-01-01T00:00:00Z", fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:spec: {f:sessionAffinity: {}}}},
 {manager: operetta, operation: Apply, time: "2026-01-01T00:00:01Z", fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:spec: {`+row.ours+`}}},
 {manager: rival, operation: Update, time: "2026-01-01T00:00:02Z", fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:spec: {`+row.theirs+`}}},
-{manager: controller, operation: Update, subresource: status, time: "2026-01-01T00:00:03Z", fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:status: {}}}]}}`)
+{manager: late, operation: Update, time: "2026-01-01T00:00:03Z", fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:spec: {f:internalTrafficPolicy: {}}}},
+{manager: timeless, operation: Update, fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:spec: {f:externalName: {}}}},
+{manager: controller, operation: Update, subresource: status, time: "2026-01-01T00:00:04Z", fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:status: {}}}]}}`)
 			field, manager := ownership.Lost(ownership.Desired{Manifest: fromYAML(t, fightManifest)}, live)
 			if field != row.field || manager != row.manager {
 				t.Errorf("%s: got %q by %q, want %q by %q", row.reason, field, manager, row.field, row.manager)

@@ -71,7 +71,7 @@ func shareOf(set *fieldpath.Set, steps int, step func(i int, in *fieldpath.Set) 
 			return SharesPart
 		case deeper:
 			set = below
-		case has && !last:
+		case has:
 			return SharesWhole
 		default:
 			return NoShare

@@ -101,6 +101,28 @@ func BenchmarkDecideInSync(b *testing.B) {
 	}
 }
 
+// A resource at rest has its objects compared with each event. It runs alone, because it counts.
+func TestAnObjectInSyncIsParsedOnce(t *testing.T) {
+	m := memory.New()
+	want := stamp(t, rendered(program.Policy{}))
+	live, err := m.Apply(t.Context(), want.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compact := live.DeepCopy()
+	ownership.CompactManagedFields(compact)
+	allocations := func(u *unstructured.Unstructured) float64 {
+		return testing.AllocsPerRun(20, func() {
+			if ownership.Decide(want, u, owner).Verb != ownership.Keep {
+				t.Error("it is not in sync")
+			}
+		})
+	}
+	if whole, known := allocations(live), allocations(compact); known > whole/2 {
+		t.Errorf("comparing what was in sync takes %.0f allocations, and %.0f the first time", known, whole)
+	}
+}
+
 func TestFieldSetsThatWereTakenArePutBack(t *testing.T) {
 	t.Parallel()
 	m := memory.New()

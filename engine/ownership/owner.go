@@ -172,7 +172,7 @@ func Classify(live *unstructured.Unstructured, owner Owner) (Situation, string) 
 	default:
 		return OutOfReach, ""
 	}
-	mine, whose := belongs(live, owner)
+	mine, whose := Belongs(live, owner)
 	switch {
 	case mine == Owned && live.GetDeletionTimestamp() != nil:
 		return Terminating, ""
@@ -181,14 +181,15 @@ func Classify(live *unstructured.Unstructured, owner Owner) (Situation, string) 
 	}
 }
 
-// belongs decides ownership only. A controller reference decides where the garbage collector follows
+// Belongs decides ownership only: Owned, Predecessor, Foreign or Unproven, wherever the object is, and for a foreign one
+// whom it belongs to. A controller reference decides where the garbage collector follows
 // it; otherwise marks do. The UID of the owner is proof. Its name is not: everybody knows the
 // name, and it outlives the owner. Older versions of the engine left no UID, so their marks and the
 // inventory have to confirm each other.
 //
 // If somebody removed all marks, as kubectl replace does, the inventory together with the
 // fields that the engine has written show what the object was.
-func belongs(live *unstructured.Unstructured, owner Owner) (Situation, string) {
+func Belongs(live *unstructured.Unstructured, owner Owner) (Situation, string) {
 	if situation, whose := controlled(live, owner); situation != Absent {
 		return situation, whose
 	}

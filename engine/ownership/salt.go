@@ -20,7 +20,7 @@ func SaltOf(live *unstructured.Unstructured) string {
 		return ""
 	}
 	salt := live.GetAnnotations()[SaltMark]
-	if raw, err := hex.DecodeString(salt); err != nil || len(salt) != len(program.FixedSalt) || len(raw) == 0 {
+	if _, err := hex.DecodeString(salt); err != nil || len(salt) != len(program.FixedSalt) {
 		return ""
 	}
 	owned := ownedFields(live, metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate)

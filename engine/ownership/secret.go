@@ -10,10 +10,10 @@ import (
 
 var secretKind = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 
-// foldStringData moves the plain text of a Secret into its data, as the API server does. Otherwise
+// FoldStringData moves the plain text of a Secret into its data, as the API server does. Otherwise
 // the engine would own stringData and not data: it would neither notice a changed value nor
 // delete a removed key.
-func foldStringData(u *unstructured.Unstructured) {
+func FoldStringData(u *unstructured.Unstructured) {
 	text, _ := u.Object["stringData"].(map[string]any)
 	if u.GroupVersionKind() != secretKind || len(text) == 0 {
 		return

@@ -59,7 +59,7 @@ func Stamp(owner Owner, component string, object program.Object, at StampOptions
 	if err := EntryOf(object, owner.Namespace, at.Scope).Check(); err != nil {
 		return d, fmt.Errorf("object %s: its %w", object.Name, err)
 	}
-	foldStringData(u)
+	FoldStringData(u)
 	Mark(u, owner)
 	annotate(u, ComponentMark, component+"/"+object.Name)
 	if len(at.After) > 0 {

@@ -55,7 +55,7 @@ func (r *Reconciler) tryCanary(ctx context.Context, p Package, s *state, next Ca
 	if s.canary.is(digest) && s.canary.phase == CanaryRolledBack {
 		return s.canary.problem()
 	}
-	last, err := r.lastGood(ctx, p, s)
+	last, err := r.keeper().lastGood(ctx, p, s)
 	switch {
 	case err != nil:
 		return &problem{stage: loading, reason: ReasonNotKept, message: err.Error(), err: err}
@@ -121,7 +121,7 @@ func (r *Reconciler) watchCanary(ctx context.Context, p Package, s *state, t *tr
 // serveCanary has the Server reconcile the resources of a canary with its content. The definition comes first: the content
 // may report fields that the version before does not know.
 func (r *Reconciler) serveCanary(ctx context.Context, p Package, s *state, all []Resource) error {
-	if err := errors.Join(r.define(ctx, p, s), r.keepTried(ctx, p, s)); err != nil {
+	if err := errors.Join(r.define(ctx, p, s), r.keeper().keepTried(ctx, p, s)); err != nil {
 		return err
 	}
 	if selection := s.canary.selection(); s.trial.selection != selection {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,15 +15,21 @@ import (
 	"operetta.dev/engine/crd"
 )
 
+// claims are the Packages that serve a kind, or are about to.
+type claims struct {
+	mu sync.Mutex
+	by map[schema.GroupKind]string
+}
+
 // claim makes a Package the only one of a kind.
 func (r *Reconciler) claim(ctx context.Context, p Package, s *state, kind schema.GroupKind) *problem {
 	others, err := r.Cluster.ListCached(ctx, cluster.Selection{Kind: Kind})
 	if err != nil {
 		return &problem{stage: serving, reason: ReasonNotServed, message: err.Error(), err: err}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	by, ours := r.claims[kind], s.served != nil && s.served.GroupVersionKind().GroupKind() == kind
+	r.claims.mu.Lock()
+	defer r.claims.mu.Unlock()
+	by, ours := r.claims.by[kind], s.served != nil && s.served.GroupVersionKind().GroupKind() == kind
 	var holder string
 	switch from := r.Server.ServedBy(kind); {
 	case ours, by == p.Name && from == "":
@@ -37,18 +44,18 @@ func (r *Reconciler) claim(ctx context.Context, p Package, s *state, kind schema
 	if holder != "" {
 		return &problem{stage: serving, reason: ReasonKindTaken, message: fmt.Sprintf("%s and %s both serve %s", holder, p.origin(), kind), again: claimAgain}
 	}
-	if r.claims == nil {
-		r.claims = map[schema.GroupKind]string{}
+	if r.claims.by == nil {
+		r.claims.by = map[schema.GroupKind]string{}
 	}
-	r.claims[kind] = p.Name
+	r.claims.by[kind] = p.Name
 	return nil
 }
 
-// claimOnly ends the claims of a Package but that of one kind: its content was another one before.
-func (r *Reconciler) claimOnly(name string, kind schema.GroupKind) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	maps.DeleteFunc(r.claims, func(k schema.GroupKind, by string) bool { return by == name && k != kind })
+// only ends the claims of a Package but that of one kind: its content was another one before. Without a kind it ends all.
+func (c *claims) only(name string, kind schema.GroupKind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.by, func(k schema.GroupKind, by string) bool { return by == name && k != kind })
 }
 
 // lastHolder returns the other Package that has served a kind before this process began, or "". Which of
@@ -65,11 +72,11 @@ func lastHolder(p Package, all []*unstructured.Unstructured, kind schema.GroupKi
 }
 
 // release ends the claim of a kind, unless it is the one that is claimed now.
-func (r *Reconciler) release(was, now schema.GroupKind) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (c *claims) release(was, now schema.GroupKind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if was != now {
-		delete(r.claims, was)
+		delete(c.by, was)
 	}
 }
 

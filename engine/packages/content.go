@@ -41,30 +41,46 @@ func (c content) digest() string {
 	return c.snapshot.Digest()
 }
 
+// sources read the contents of Packages, as their specs say where those are.
+type sources struct {
+	trust
+	configMaps ConfigMaps
+	overlays   Overlays
+	secrets    Secrets
+	enqueue    func(name string)
+	now        func() time.Time
+	slots      *slots
+}
+
+// sources returns what reads contents.
+func (r *Reconciler) sources() sources {
+	return sources{r.trust(), r.ConfigMaps, r.Overlays, r.Secrets, r.Enqueue, r.Now, &r.fetches}
+}
+
 // read reads the content of a Package.
-func (r *Reconciler) read(ctx context.Context, p Package, s *state) *problem {
-	if wrong := r.readSource(ctx, p, s); wrong != nil {
+func (src sources) read(ctx context.Context, p Package, s *state) *problem {
+	if wrong := src.readSource(ctx, p, s); wrong != nil {
 		return wrong
 	}
-	return r.unify(ctx, p, s)
+	return src.unify(ctx, p, s)
 }
 
 // readSource reads the content of the source of a Package. It is read once for each version of the object. What takes
 // a registry is fetched beside the reconciles; see fetch.
-func (r *Reconciler) readSource(ctx context.Context, p Package, s *state) *problem {
+func (src sources) readSource(ctx context.Context, p Package, s *state) *problem {
 	if p.Source.OCI != nil {
-		r.ConfigMaps.Forget(p.Name)
-		return r.readFetched(ctx, p, s, "oci "+fmt.Sprintf("%+v", *p.Source.OCI), func(ctx context.Context, known *registry.Artifact) (fetched, error) {
-			return r.fetchModule(ctx, p, known)
+		src.configMaps.Forget(p.Name)
+		return src.readFetched(ctx, p, s, "oci "+fmt.Sprintf("%+v", *p.Source.OCI), func(ctx context.Context, known *registry.Artifact) (fetched, error) {
+			return src.fetchModule(ctx, p, known)
 		})
 	}
-	from, err := r.objectProvenance()
+	from, err := src.objectProvenance()
 	if err != nil {
 		s.endFetch()
 		s.content = content{problem: notFetched(err)}
 		return s.content.problem.fresh()
 	}
-	version, files, wrong := r.files(ctx, p)
+	version, files, wrong := src.files(ctx, p)
 	if wrong != nil {
 		s.endFetch()
 		s.content = content{problem: wrong}
@@ -78,10 +94,10 @@ func (r *Reconciler) readSource(ctx context.Context, p Package, s *state) *probl
 	}
 	snapshot, err := load(later{})
 	if errors.Is(err, errLater) {
-		return r.readFetched(ctx, p, s, version, func(ctx context.Context, _ *registry.Artifact) (fetched, error) {
-			modules := r.Registries.Modules(nil)
+		return src.readFetched(ctx, p, s, version, func(ctx context.Context, _ *registry.Artifact) (fetched, error) {
+			modules := src.registries.Modules(nil)
 			snapshot, err := load(within{ctx, modules})
-			return fetched{nil, snapshot, r.fetchedProvenance(nil, nil, modules)}, err
+			return fetched{nil, snapshot, src.fetchedProvenance(nil, nil, modules)}, err
 		})
 	}
 	s.endFetch()
@@ -95,13 +111,13 @@ func (r *Reconciler) readSource(ctx context.Context, p Package, s *state) *probl
 }
 
 // files returns the files of a source, and what identifies the state of the object that has them.
-func (r *Reconciler) files(ctx context.Context, p Package) (string, map[string]string, *problem) {
+func (src sources) files(ctx context.Context, p Package) (string, map[string]string, *problem) {
 	ref := p.Source.ConfigMap
 	if ref == nil {
-		r.ConfigMaps.Forget(p.Name)
+		src.configMaps.Forget(p.Name)
 		return "inline " + strconv.FormatInt(p.object.GetGeneration(), 10), p.Source.Inline, nil
 	}
-	u, err := r.ConfigMaps.Get(ctx, p.Name, *ref)
+	u, err := src.configMaps.Get(ctx, p.Name, *ref)
 	if _, unreadable := errors.AsType[*cluster.KindUnreadableError](err); unreadable {
 		return "", nil, &problem{stage: reading, reason: ReasonSourceUnreadable, message: err.Error(), again: sourceAgain}
 	}

@@ -64,7 +64,7 @@ func (r *Reconciler) examine(ctx context.Context, p Package, s *state, snapshot 
 	if before != nil && !before.outdated(r.Now()) {
 		return before, nil
 	}
-	last, err := r.lastGood(ctx, p, s)
+	last, err := r.keeper().lastGood(ctx, p, s)
 	if err != nil {
 		return nil, err
 	}
@@ -83,22 +83,37 @@ func (r *Reconciler) examine(ctx context.Context, p Package, s *state, snapshot 
 	s.keepExams(wanted...)
 	ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a reconcile ends before its examinations
 	s.exams[digest] = e
-	go r.runExamination(ctx, p.Name, e, r.exams.enter(urgent), snapshot)
+	go r.examiner().run(ctx, p.Name, e, r.exams.enter(urgent), snapshot)
 	r.first.came(p.Name)
 	return e, nil
 }
 
-// runExamination examines a content when it is its turn, and has the Package stepped then.
-func (r *Reconciler) runExamination(ctx context.Context, name string, e *examination, mine *queued, snapshot *source.Snapshot) {
+// An examiner examines contents, when it is their turn.
+type examiner struct {
+	Examiner
+
+	enqueue func(name string)
+	now     func() time.Time
+	queue   *examQueue
+	first   *firstLoads
+}
+
+// examiner returns what examines contents.
+func (r *Reconciler) examiner() examiner {
+	return examiner{r.Examiner, r.Enqueue, r.Now, &r.exams, &r.first}
+}
+
+// run examines a content when it is its turn, and has the Package stepped then.
+func (x examiner) run(ctx context.Context, name string, e *examination, mine *queued, snapshot *source.Snapshot) {
 	defer e.cancel()
-	end, err := r.exams.take(ctx, mine, r.Examiner.Slots(), r.first.incomplete)
+	end, err := x.queue.take(ctx, mine, x.Slots(), x.first.incomplete)
 	if err == nil {
-		e.candidate, err = r.Examiner.Examine(ctx, snapshot)
+		e.candidate, err = x.Examine(ctx, snapshot)
 		end()
 	}
-	e.err, e.at = err, r.Now()
+	e.err, e.at = err, x.now()
 	close(e.done)
-	r.Enqueue(name)
+	x.enqueue(name)
 }
 
 // keepExams ends and forgets all examinations but those of some contents.

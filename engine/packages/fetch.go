@@ -79,18 +79,18 @@ type fetcher func(ctx context.Context, known *registry.Artifact) (fetched, error
 
 // readFetched is read for what takes a registry. A reconcile never waits for it: until the first fetch has ended,
 // the Package has the reason Fetching, and what was accepted last is served.
-func (r *Reconciler) readFetched(ctx context.Context, p Package, s *state, version string, get fetcher) *problem {
+func (src sources) readFetched(ctx context.Context, p Package, s *state, version string, get fetcher) *problem {
 	if s.content.version != version {
-		s.content = content{version: version, problem: fetching(), askAgain: r.Now()}
+		s.content = content{version: version, problem: fetching(), askAgain: src.now()}
 	}
 	if s.fetch != nil && s.fetch.version != version {
 		s.endFetch()
 	}
 	if s.fetch != nil && s.fetch.ended() {
-		r.endOfFetch(p, s)
+		src.endOfFetch(p, s)
 	}
-	if s.fetch == nil && !s.content.askAgain.IsZero() && !r.Now().Before(s.content.askAgain) {
-		r.beginFetch(ctx, p, s, version, get)
+	if s.fetch == nil && !s.content.askAgain.IsZero() && !src.now().Before(s.content.askAgain) {
+		src.beginFetch(ctx, p, s, version, get)
 	}
 	return s.content.problem.fresh()
 }
@@ -100,14 +100,14 @@ func fetching() *problem {
 }
 
 // beginFetch begins a fetch, whose end is an event.
-func (r *Reconciler) beginFetch(ctx context.Context, p Package, s *state, version string, get fetcher) {
+func (src sources) beginFetch(ctx context.Context, p Package, s *state, version string, get fetcher) {
 	f := &fetch{version: version, done: make(chan struct{})}
 	ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a reconcile ends before its fetches
 	s.fetch = f
 	known := s.content.artifact
 	go func() {
 		defer f.cancel()
-		end, err := r.fetches.take(ctx, maxFetches)
+		end, err := src.slots.take(ctx, maxFetches)
 		if err == nil {
 			limited, cancel := context.WithTimeout(ctx, fetchLimit)
 			f.fetched, err = protected(limited, get, known)
@@ -116,7 +116,7 @@ func (r *Reconciler) beginFetch(ctx context.Context, p Package, s *state, versio
 		}
 		f.err = err
 		close(f.done)
-		r.Enqueue(p.Name)
+		src.enqueue(p.Name)
 	}()
 }
 
@@ -131,7 +131,7 @@ func protected(ctx context.Context, get fetcher, known *registry.Artifact) (out 
 }
 
 // endOfFetch takes over the result of a fetch.
-func (r *Reconciler) endOfFetch(p Package, s *state) {
+func (src sources) endOfFetch(p Package, s *state) {
 	f := s.fetch
 	s.fetch = nil
 	if f.err != nil {
@@ -140,12 +140,12 @@ func (r *Reconciler) endOfFetch(p Package, s *state) {
 			delay = min(2*delay, fetchSeldom)
 		}
 		s.content.tries++
-		s.content.problem, s.content.askAgain = notFetched(f.err), r.Now().Add(jitter(delay))
+		s.content.problem, s.content.askAgain = notFetched(f.err), src.now().Add(jitter(delay))
 		return
 	}
 	s.content.problem, s.content.tries, s.content.askAgain = nil, 0, time.Time{}
 	if f.artifact != nil && !ociSource(p).Pinned() {
-		s.content.askAgain = r.Now().Add(jitter(tagAgain))
+		s.content.askAgain = src.now().Add(jitter(tagAgain))
 	}
 	if f.snapshot != nil {
 		s.content.artifact, s.content.plain, s.content.provenance = described(f.artifact), f.snapshot, f.provenance
@@ -175,7 +175,7 @@ func ociSource(p Package) registry.Source {
 }
 
 // fetchModule fetches the module of a Package, and what that depends on.
-func (r *Reconciler) fetchModule(ctx context.Context, p Package, known *registry.Artifact) (fetched, error) {
+func (src sources) fetchModule(ctx context.Context, p Package, known *registry.Artifact) (fetched, error) {
 	from := ociSource(p)
 	from.Keys = p.keys
 	if known != nil {
@@ -183,11 +183,11 @@ func (r *Reconciler) fetchModule(ctx context.Context, p Package, known *registry
 	}
 	if name := p.Source.OCI.PullSecret; name != "" {
 		var err error
-		if from.Credentials, err = r.Secrets.PullSecret(ctx, name); err != nil {
+		if from.Credentials, err = src.secrets.PullSecret(ctx, name); err != nil {
 			return fetched{}, &PullSecretError{name, err}
 		}
 	}
-	artifact, err := r.Registries.Fetch(ctx, from)
+	artifact, err := src.registries.Fetch(ctx, from)
 	if err != nil || artifact.Files == nil {
 		return fetched{artifact: artifact}, err
 	}
@@ -195,9 +195,9 @@ func (r *Reconciler) fetchModule(ctx context.Context, p Package, known *registry
 	if dir == "" {
 		dir = "."
 	}
-	modules := r.Registries.Modules(p.keys)
+	modules := src.registries.Modules(p.keys)
 	snapshot, err := source.Loader{Modules: within{ctx, modules}}.Module(p.Name, p.origin(), dir, artifact.Files)
-	return fetched{artifact, snapshot, r.fetchedProvenance(p.keys, artifact, modules)}, err
+	return fetched{artifact, snapshot, src.fetchedProvenance(p.keys, artifact, modules)}, err
 }
 
 // A PullSecretError says why a Secret with credentials cannot be used.

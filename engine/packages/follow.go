@@ -21,7 +21,7 @@ import (
 // Several processes may share the custom resources of a Package. One of them reconciles Packages, as Reconcile does; the others
 // Follow: they serve what the status says that this one serves, from the contents that it has kept. They decide nothing and write
 // nothing, so that whatever is approved, planned, tried by a canary or refused is so for all resources alike. While nobody
-// reconciles Packages, those who follow go on as they are.
+// reconciles Packages, or who does cannot tell what to serve, those who follow go on as they are.
 
 // published is what the status of a Package says that is served.
 type published struct {
@@ -38,6 +38,9 @@ type published struct {
 func publishedBy(p Package, s *state, now time.Time) published {
 	is, _, _ := unstructured.NestedMap(p.object.Object, "status")
 	digest, _ := is["digest"].(string)
+	if digest == "" && isUndecided(is) && s.served != nil {
+		digest = s.served.Digest()
+	}
 	out := published{digest: digest, told: toldBy(p.Name, is)}
 	c := restoredCanary(p, now)
 	if digest == "" || !c.inProgress() || c.from != digest {
@@ -159,7 +162,7 @@ func (r *Reconciler) followToNothing(ctx context.Context, p Package, s *state, t
 	if err := r.withdraw(ctx, p.Name, s); err != nil {
 		return err
 	}
-	r.claimOnly(p.Name, schema.GroupKind{}) // another Package may serve its kind
+	r.claims.only(p.Name, schema.GroupKind{}) // another Package may serve its kind
 	if told == "" || told == s.broken {
 		return nil
 	}
@@ -192,7 +195,7 @@ func (e *unusableContentError) Unwrap() error { return e.why }
 // load examines the contents of what was published.
 func (r *Reconciler) load(ctx context.Context, p Package, s *state, to published) (out loaded, pending bool, err error) {
 	if to.canary != nil && (s.trial == nil || s.trial.candidate.Program.Digest() != to.canary.digest) {
-		v, err := r.readTried(ctx, p, to.canary.digest)
+		v, err := r.keeper().readTried(ctx, p, to.canary.digest)
 		if err != nil {
 			return out, false, err
 		}
@@ -208,7 +211,7 @@ func (r *Reconciler) load(ctx context.Context, p Package, s *state, to published
 	if s.served != nil && s.served.Digest() == to.digest {
 		return out, false, nil
 	}
-	v, err := r.readKept(ctx, p, s, to.digest)
+	v, err := r.keeper().readKept(ctx, p, s, to.digest)
 	if err != nil {
 		return out, false, err
 	}
@@ -234,13 +237,13 @@ func (r *Reconciler) loadKept(ctx context.Context, p Package, s *state, v revisi
 
 // readKept reads the revision with a content. What is known of the revisions is read anew if none of them can be used: another one may
 // have been kept since, in place of one that is gone, or it may have been verified anew.
-func (r *Reconciler) readKept(ctx context.Context, p Package, s *state, digest string) (revision, error) {
+func (k keeper) readKept(ctx context.Context, p Package, s *state, digest string) (revision, error) {
 	for {
 		known := s.revisionsRead
-		if err := r.readRevisions(ctx, p, s); err != nil {
+		if err := k.readRevisions(ctx, p, s); err != nil {
 			return revision{}, err
 		}
-		v, err := r.keptOf(ctx, p, s.revisions, digest)
+		v, err := k.keptOf(ctx, p, s.revisions, digest)
 		if err == nil {
 			return v, nil
 		}
@@ -252,14 +255,14 @@ func (r *Reconciler) readKept(ctx context.Context, p Package, s *state, digest s
 }
 
 // keptOf reads the first one of some revisions that has a content and is accepted.
-func (r *Reconciler) keptOf(ctx context.Context, p Package, all []revision, digest string) (revision, error) {
+func (k keeper) keptOf(ctx context.Context, p Package, all []revision, digest string) (revision, error) {
 	why := fmt.Errorf("there is no PackageRevision of %s, which the status says is served", digest)
 	for _, v := range all {
 		if v.digest != digest {
 			continue
 		}
 		if v.snapshot == nil {
-			read, err := r.readRevision(ctx, p, v.name)
+			read, err := k.readRevision(ctx, p, v.name)
 			if isOutage(err) {
 				return revision{}, err
 			}
@@ -269,7 +272,7 @@ func (r *Reconciler) keptOf(ctx context.Context, p Package, all []revision, dige
 			}
 			v = read
 		}
-		if err := r.accepts(p, v.provenance); err != nil {
+		if err := k.accepts(p, v.provenance); err != nil {
 			why = fmt.Errorf("%s is not used: %w", digest, err)
 			continue
 		}
@@ -287,7 +290,7 @@ func (r *Reconciler) followVersion(ctx context.Context, p Package, s *state, to 
 	if wrong := r.claim(ctx, p, s, kind.GroupKind()); wrong != nil {
 		return errors.New(wrong.message)
 	}
-	r.claimOnly(p.Name, kind.GroupKind())
+	r.claims.only(p.Name, kind.GroupKind())
 	r.Accounts.ActAs(kind.GroupKind(), p.account)
 	if s.served == nil && next.canary != nil {
 		both, err := bothDefinitions(next.served.CRD, next.canary.CRD)
@@ -343,13 +346,13 @@ func (r *Reconciler) followCanary(ctx context.Context, p Package, s *state, to *
 const triedLabel = "operetta.dev/tried-by"
 
 // keepTried keeps the content of a canary for those who follow, also if somebody deletes it.
-func (r *Reconciler) keepTried(ctx context.Context, p Package, s *state) error {
+func (k keeper) keepTried(ctx context.Context, p Package, s *state) error {
 	digest, from := s.trial.candidate.Program.Digest(), s.content.provenance
-	is := tried{digest: digest, provenance: from, at: r.Now()}
-	if !r.Followed || is.same(s.tried) && is.at.Sub(s.tried.at) < triedAgain {
+	is := tried{digest: digest, provenance: from, at: k.now()}
+	if !k.followed || is.same(s.tried) && is.at.Sub(s.tried.at) < triedAgain {
 		return nil
 	}
-	found, err := r.triedOf(ctx, p)
+	found, err := k.triedOf(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -360,12 +363,12 @@ func (r *Reconciler) keepTried(ctx context.Context, p Package, s *state) error {
 	if !kept {
 		want := newRevision(p, s.trial.candidate.Program.Snapshot(), triedNumber, from)
 		want.SetLabels(map[string]string{triedLabel: p.Name})
-		if _, err := r.Revisions.Apply(ctx, want); err != nil {
+		if _, err := k.cluster.Apply(ctx, want); err != nil {
 			return fmt.Errorf("keeping the content of the canary: %w", err)
 		}
 	}
 	s.tried = is
-	return deleteRevisions(ctx, r.Revisions, slices.DeleteFunc(found, func(u *unstructured.Unstructured) bool { return u.GetName() == name }))
+	return deleteRevisions(ctx, k.cluster, slices.DeleteFunc(found, func(u *unstructured.Unstructured) bool { return u.GetName() == name }))
 }
 
 // tried is the content of a canary that was kept for those who follow, and when it was looked at.
@@ -377,13 +380,13 @@ type tried struct {
 func (t tried) same(as tried) bool { return t.digest == as.digest && t.provenance == as.provenance }
 
 // endTried deletes what was kept of a canary that has ended: the status has told nobody to try it any more.
-func (r *Reconciler) endTried(ctx context.Context, p Package, s *state) error {
+func (k keeper) endTried(ctx context.Context, p Package, s *state) error {
 	if s.tried.digest == "" || s.canary.inProgress() {
 		return nil
 	}
-	found, err := r.triedOf(ctx, p)
+	found, err := k.triedOf(ctx, p)
 	if err == nil {
-		err = deleteRevisions(ctx, r.Revisions, found)
+		err = deleteRevisions(ctx, k.cluster, found)
 	}
 	if err != nil {
 		return fmt.Errorf("package %s: deleting the content of a canary that has ended: %w", p.Name, err)
@@ -396,8 +399,8 @@ func (r *Reconciler) endTried(ctx context.Context, p Package, s *state) error {
 const triedNumber = 1 << 40
 
 // triedOf returns the contents of canaries that are kept, without their files.
-func (r *Reconciler) triedOf(ctx context.Context, p Package) ([]*unstructured.Unstructured, error) {
-	found, err := r.Revisions.ListLive(ctx, cluster.Selection{Kind: RevisionKind, Labels: map[string]string{triedLabel: p.Name}, OnlyMetadata: true})
+func (k keeper) triedOf(ctx context.Context, p Package) ([]*unstructured.Unstructured, error) {
+	found, err := k.cluster.ListLive(ctx, cluster.Selection{Kind: RevisionKind, Labels: map[string]string{triedLabel: p.Name}, OnlyMetadata: true})
 	return slices.DeleteFunc(found, func(u *unstructured.Unstructured) bool { return belongs(p, u) != nil }), err
 }
 
@@ -412,15 +415,15 @@ func deleteRevisions(ctx context.Context, from cluster.Cluster, all []*unstructu
 }
 
 // readTried reads the content of a canary.
-func (r *Reconciler) readTried(ctx context.Context, p Package, digest string) (revision, error) {
-	v, err := r.readRevision(ctx, p, revisionName(p, triedNumber, digest))
+func (k keeper) readTried(ctx context.Context, p Package, digest string) (revision, error) {
+	v, err := k.readRevision(ctx, p, revisionName(p, triedNumber, digest))
 	switch {
 	case err != nil:
 		return revision{}, fmt.Errorf("the content of the canary %s cannot be read: %w", digest, err)
 	case v.digest != digest:
 		return revision{}, fmt.Errorf("PackageRevision %s has the content %s, and not that of the canary, %s", v.name, v.digest, digest)
 	}
-	if err := r.accepts(p, v.provenance); err != nil {
+	if err := k.accepts(p, v.provenance); err != nil {
 		return revision{}, fmt.Errorf("%s is not used: %w", digest, err)
 	}
 	return v, nil

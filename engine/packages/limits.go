@@ -114,7 +114,7 @@ func (r *Reconciler) withinLimits(ctx context.Context, p Package, s *state, next
 		return nil, false
 	}
 	digest := s.content.digest()
-	last, err := r.lastGood(ctx, p, s)
+	last, err := r.keeper().lastGood(ctx, p, s)
 	if err != nil {
 		return &problem{stage: loading, reason: ReasonNotKept, message: err.Error(), err: err}, false
 	}
@@ -130,14 +130,14 @@ func (r *Reconciler) withinLimits(ctx context.Context, p Package, s *state, next
 	case !r.unusable(p, s, last):
 		return waitsForPlan("the version that was accepted last is not served yet", servedAgain), false
 	}
-	return r.planOf(ctx, p, s, served, next), true
+	return r.planMaker().planOf(ctx, p, s, served, next), true
 }
 
 // unusable reports whether what was accepted last will not be served: more signatures are demanded by now than it was verified
 // by, or its examination has found that it cannot be. One that was ended has found nothing, and is repeated.
 func (r *Reconciler) unusable(p Package, s *state, last *revision) bool {
 	e := s.exams[last.digest]
-	return r.accepts(p, last.provenance) != nil || e != nil && e.ended() && e.foundFaults()
+	return r.trust().accepts(p, last.provenance) != nil || e != nil && e.ended() && e.foundFaults()
 }
 
 // beingPlanned is the message of a content whose plan is being made.
@@ -148,8 +148,21 @@ func waitsForPlan(message string, again time.Duration) *problem {
 	return &problem{stage: holding, reason: ReasonPlanning, message: message, again: again, passes: true}
 }
 
+// A planMaker makes the plans of contents whose Packages have limits.
+type planMaker struct {
+	planner Planner
+	enqueue func(name string)
+	now     func() time.Time
+	slots   *slots
+}
+
+// planMaker returns what makes plans.
+func (r *Reconciler) planMaker() planMaker {
+	return planMaker{r.Planner, r.Enqueue, r.Now, &r.plans}
+}
+
 // planOf returns why the plan of a content holds it back, or nil.
-func (r *Reconciler) planOf(ctx context.Context, p Package, s *state, served *Candidate, next Candidate) *problem {
+func (m planMaker) planOf(ctx context.Context, p Package, s *state, served *Candidate, next Candidate) *problem {
 	from := ""
 	if served != nil {
 		from = served.Program.Digest()
@@ -157,12 +170,12 @@ func (r *Reconciler) planOf(ctx context.Context, p Package, s *state, served *Ca
 	known := s.plan
 	if known == nil || known.from != from || known.digest != next.Program.Digest() {
 		s.endPlan()
-		return r.beginPlan(ctx, p, s, &planning{from: from}, served, next)
+		return m.beginPlan(ctx, p, s, &planning{from: from}, served, next)
 	}
 	if !known.ended() {
 		return known.meanwhile(p.Limits)
 	}
-	wrong, age := known.problem(p.Limits), r.Now().Sub(known.at)
+	wrong, age := known.problem(p.Limits), m.now().Sub(known.at)
 	switch {
 	case wrong == nil && (age < planFresh || known.passed && age < planAgain):
 		known.passed = true
@@ -171,10 +184,10 @@ func (r *Reconciler) planOf(ctx context.Context, p Package, s *state, served *Ca
 		wrong.again -= age
 		return wrong
 	case wrong == nil: // somebody has raised a limit
-		return r.beginPlan(ctx, p, s, &planning{from: from}, served, next)
+		return m.beginPlan(ctx, p, s, &planning{from: from}, served, next)
 	}
 	known.before = nil
-	return r.beginPlan(ctx, p, s, &planning{from: from, tries: known.tries + 1, before: known}, served, next)
+	return m.beginPlan(ctx, p, s, &planning{from: from, tries: known.tries + 1, before: known}, served, next)
 }
 
 // meanwhile returns why a content is held back while its plan is being made: for the reason before, if there is one.
@@ -210,38 +223,38 @@ func (p *planning) problem(l Limits) *problem {
 }
 
 // beginPlan begins a plan, whose end is an event, and returns that the content waits for it.
-func (r *Reconciler) beginPlan(ctx context.Context, p Package, s *state, made *planning, served *Candidate, next Candidate) *problem {
+func (m planMaker) beginPlan(ctx context.Context, p Package, s *state, made *planning, served *Candidate, next Candidate) *problem {
 	made.digest, made.done = next.Program.Digest(), make(chan struct{})
 	ctx, made.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a reconcile ends before its plans
 	s.endPlan()
 	s.plan = made
 	go func() {
 		defer made.cancel()
-		end, err := r.plans.take(ctx, maxPlans)
+		end, err := m.slots.take(ctx, maxPlans)
 		if err == nil {
 			limited, cancel := context.WithTimeout(ctx, planLimit)
-			made.impact, err = r.protectedPlan(limited, p.account, served, next, func(done, all int) {
+			made.impact, err = m.protectedPlan(limited, p.account, served, next, func(done, all int) {
 				made.planned.Store(int64(done))
 				made.all.Store(int64(all))
 			})
 			cancel()
 			end()
 		}
-		made.err, made.at = err, r.Now()
+		made.err, made.at = err, m.now()
 		close(made.done)
-		r.Enqueue(p.Name)
+		m.enqueue(p.Name)
 	}()
 	return made.meanwhile(p.Limits)
 }
 
 // protectedPlan calls the planner. A panic is an error.
-func (r *Reconciler) protectedPlan(ctx context.Context, as object.Account, served *Candidate, next Candidate, progress func(done, all int)) (out Impact, err error) {
+func (m planMaker) protectedPlan(ctx context.Context, as object.Account, served *Candidate, next Candidate, progress func(done, all int)) (out Impact, err error) {
 	defer func() {
 		if recover() != nil { // its text may have a value of a Secret
 			err = errors.New("planning has panicked; please report this")
 		}
 	}()
-	return r.Planner.Plan(ctx, as, served, next, progress)
+	return m.planner.Plan(ctx, as, served, next, progress)
 }
 
 // planStatus returns what the status says of the plan of a content that is held back, or nil.

@@ -27,8 +27,8 @@ type Overlays interface {
 
 // unify sets the content of a Package: what its source has, with the Overlays of the cluster. That takes no
 // registry, so that an Overlay holds also while there is an outage of it.
-func (r *Reconciler) unify(ctx context.Context, p Package, s *state) *problem {
-	all, wrong := r.listOverlays(ctx, p)
+func (src sources) unify(ctx context.Context, p Package, s *state) *problem {
+	all, wrong := src.listOverlays(ctx, p)
 	if wrong != nil {
 		s.content.snapshot, s.content.unified = nil, ""
 		return wrong
@@ -46,11 +46,11 @@ func (r *Reconciler) unify(ctx context.Context, p Package, s *state) *problem {
 }
 
 // listOverlays returns the Overlays of the cluster by name.
-func (r *Reconciler) listOverlays(ctx context.Context, p Package) ([]*unstructured.Unstructured, *problem) {
-	if r.Overlays == nil {
+func (src sources) listOverlays(ctx context.Context, p Package) ([]*unstructured.Unstructured, *problem) {
+	if src.overlays == nil {
 		return nil, nil
 	}
-	all, err := r.Overlays.List(ctx, p.Name)
+	all, err := src.overlays.List(ctx, p.Name)
 	if err != nil {
 		out := &problem{stage: reading, reason: ReasonSourceUnreadable, message: "overlays: " + err.Error(), err: err}
 		if _, unreadable := errors.AsType[*cluster.KindUnreadableError](err); unreadable {

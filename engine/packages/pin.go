@@ -61,7 +61,7 @@ func (r *Reconciler) pin(ctx context.Context, p Package, s *state) error {
 		s.pinsTold = ""
 		return r.Versions.Pins(ctx, kind.GroupKind(), Pins{})
 	}
-	if err := r.readRevisions(ctx, p, s); err != nil {
+	if err := r.keeper().readRevisions(ctx, p, s); err != nil {
 		return err
 	}
 	all, err := r.Server.Resources(ctx, kind)
@@ -112,13 +112,13 @@ func (s *state) keepPinned(some []revision) {
 
 // loadPinned notes how far a kept version is that a resource is pinned to.
 func (r *Reconciler) loadPinned(ctx context.Context, p Package, s *state, v revision, out *Pins) error {
-	if err := r.accepts(p, v.provenance); err != nil {
+	if err := r.trust().accepts(p, v.provenance); err != nil {
 		out.Unusable[v.digest] = "its signatures are not those that are demanded"
 		return nil //nolint:nilerr // the resource says it
 	}
 	known := s.pinned[v.digest]
 	if known == nil || known.exam.outdated(r.Now()) {
-		kept, err := r.readRevision(ctx, p, v.name)
+		kept, err := r.keeper().readRevision(ctx, p, v.name)
 		if isOutage(err) {
 			return err
 		}
@@ -126,7 +126,7 @@ func (r *Reconciler) loadPinned(ctx context.Context, p Package, s *state, v revi
 			out.Unusable[v.digest] = "its PackageRevision cannot be used"
 			return nil //nolint:nilerr // the resource says it
 		}
-		known = &pinned{exam: r.beginExamination(ctx, p, kept, known)}
+		known = &pinned{exam: r.examiner().begin(ctx, p, kept, known)}
 		if s.pinned == nil {
 			s.pinned = map[string]*pinned{}
 		}
@@ -193,14 +193,14 @@ func (s *state) besidePins(next *definition) (known bool, err error) {
 	return true, nil
 }
 
-// beginExamination examines a version that was accepted before. An examination of it that was ended is nil if there was none.
-func (r *Reconciler) beginExamination(ctx context.Context, p Package, v revision, before *pinned) *examination {
+// begin examines a version that was accepted before. An examination of it that was ended is nil if there was none.
+func (x examiner) begin(ctx context.Context, p Package, v revision, before *pinned) *examination {
 	e, urgent := &examination{done: make(chan struct{})}, accepted
 	if before != nil {
 		urgent, e.tries = repeated, before.exam.tries+1
 	}
 	ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a step ends before its examinations
-	go r.runExamination(ctx, p.Name, e, r.exams.enter(urgent), v.snapshot)
+	go x.run(ctx, p.Name, e, x.queue.enter(urgent), v.snapshot)
 	return e
 }
 

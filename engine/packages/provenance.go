@@ -34,9 +34,15 @@ const provenanceAnnotation = "operetta.dev/verified"
 // errUnverified says that nothing is known about the signatures of a content.
 var errUnverified = errors.New("nobody has verified its signatures")
 
+// trust says by which signatures contents are accepted.
+type trust struct{ registries Registries }
+
+// trust returns what says which contents are accepted.
+func (r *Reconciler) trust() trust { return trust{r.Registries} }
+
 // accepts errors if a content that was accepted earlier is none that would be accepted now. It asks no registry.
-func (r *Reconciler) accepts(p Package, text string) error {
-	if r.Registries == nil || !r.Registries.Notes(p.keys) {
+func (t trust) accepts(p Package, text string) error {
+	if t.registries == nil || !t.registries.Notes(p.keys) {
 		return nil
 	}
 	var o provenance
@@ -48,12 +54,12 @@ func (r *Reconciler) accepts(p Package, text string) error {
 		if len(own) > 0 {
 			return errUnverified // the module of the Package has to be signed, and this is none
 		}
-		if err := r.Registries.Objects(); err != nil {
+		if err := t.registries.Objects(); err != nil {
 			return err
 		}
 	}
 	for _, v := range o.Artifacts {
-		if err := r.Registries.Still(v, own); err != nil {
+		if err := t.registries.Still(v, own); err != nil {
 			return err
 		}
 	}
@@ -62,16 +68,16 @@ func (r *Reconciler) accepts(p Package, text string) error {
 
 // objectProvenance returns the provenance of the files of an object, or "" if none is noted. It errors if such files
 // are not accepted.
-func (r *Reconciler) objectProvenance() (string, error) {
-	if r.Registries == nil || !r.Registries.Notes(nil) {
+func (t trust) objectProvenance() (string, error) {
+	if t.registries == nil || !t.registries.Notes(nil) {
 		return "", nil
 	}
-	return provenance{Object: true}.text(), r.Registries.Objects()
+	return provenance{Object: true}.text(), t.registries.Objects()
 }
 
 // fetchedProvenance returns the provenance of what was fetched, or "" if none is noted.
-func (r *Reconciler) fetchedProvenance(keys signature.Keys, a *registry.Artifact, modules *registry.Modules) string {
-	if !r.Registries.Notes(keys) {
+func (t trust) fetchedProvenance(keys signature.Keys, a *registry.Artifact, modules *registry.Modules) string {
+	if !t.registries.Notes(keys) {
 		return ""
 	}
 	o := provenance{Object: a == nil}
@@ -83,11 +89,11 @@ func (r *Reconciler) fetchedProvenance(keys signature.Keys, a *registry.Artifact
 }
 
 // noteProvenance keeps with which signatures the content that is served was accepted, if that has changed.
-func (r *Reconciler) noteProvenance(ctx context.Context, p Package, s *state) *problem {
+func (k keeper) noteProvenance(ctx context.Context, p Package, s *state) *problem {
 	if len(s.revisions) == 0 || s.revisions[0].digest != s.content.digest() || s.revisions[0].provenance == s.content.provenance {
 		return nil
 	}
-	if err := r.keep(ctx, p, s, s.content.snapshot); err != nil {
+	if err := k.keep(ctx, p, s, s.content.snapshot); err != nil {
 		return &problem{stage: serving, reason: ReasonNotKept, message: err.Error(), err: err}
 	}
 	return nil
@@ -95,12 +101,12 @@ func (r *Reconciler) noteProvenance(ctx context.Context, p Package, s *state) *p
 
 // sayUnverified says that what is served would not be accepted now: it goes on, because nothing better is known, but a
 // process that begins does not serve it.
-func (r *Reconciler) sayUnverified(p Package, s *state, wrong *problem) {
+func (t trust) sayUnverified(p Package, s *state, wrong *problem) {
 	for _, v := range s.revisions {
 		if s.served == nil || v.digest != s.served.Digest() {
 			continue
 		}
-		if err := r.accepts(p, v.provenance); err != nil {
+		if err := t.accepts(p, v.provenance); err != nil {
 			wrong.addMessage(fmt.Sprintf("after a restart, %s is not served any more: %v", v.digest, err))
 		}
 		return

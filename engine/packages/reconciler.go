@@ -53,8 +53,7 @@ type Reconciler struct {
 
 	mu     sync.Mutex
 	states map[string]*state
-	// claims are the Packages that serve a kind, or are about to.
-	claims map[schema.GroupKind]string
+	claims claims
 	first  firstLoads
 	exams  examQueue
 	// fetches has a place for each fetch that runs.
@@ -153,7 +152,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (t
 	if err := r.report(ctx, p, s, out); err != nil {
 		return 0, err
 	}
-	if err := r.endTried(ctx, p, s); err != nil {
+	if err := r.keeper().endTried(ctx, p, s); err != nil {
 		return 0, err
 	}
 	return out.again(s, r.Now()), out.err()
@@ -212,11 +211,7 @@ func (r *Reconciler) forget(ctx context.Context, name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.states, name)
-	for kind, by := range r.claims {
-		if by == name {
-			delete(r.claims, kind)
-		}
-	}
+	r.claims.only(name, schema.GroupKind{})
 	return nil
 }
 
@@ -240,7 +235,7 @@ func (r *Reconciler) stand(ctx context.Context, p Package, s *state, out *result
 		return
 	}
 	r.fallBack(ctx, p, s, out)
-	r.sayUnverified(p, s, out.problem)
+	r.trust().sayUnverified(p, s, out.problem)
 	if s.served != nil && out.problem.stage == holding && s.served.Digest() == s.content.digest() {
 		out.problem = nil // it was held back only because this process has just begun
 	}
@@ -248,13 +243,13 @@ func (r *Reconciler) stand(ctx context.Context, p Package, s *state, out *result
 
 // take serves the content of a Package.
 func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result) {
-	if out.problem = r.read(ctx, p, s); out.problem != nil {
+	if out.problem = r.sources().read(ctx, p, s); out.problem != nil {
 		r.dropBrokenCanary(ctx, p, s, out)
 		return
 	}
 	same := s.served != nil && s.served.Digest() == s.content.digest()
 	if same {
-		r.claimOnly(p.Name, s.served.GroupVersionKind().GroupKind())
+		r.claims.only(p.Name, s.served.GroupVersionKind().GroupKind())
 	}
 	switch {
 	case same:
@@ -262,7 +257,7 @@ func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result)
 			out.problem = r.mend(ctx, p, s)
 		}
 		if out.problem == nil {
-			out.problem = r.noteProvenance(ctx, p, s)
+			out.problem = r.keeper().noteProvenance(ctx, p, s)
 		}
 		return
 	case p.deleted():
@@ -303,7 +298,7 @@ func (r *Reconciler) approval(ctx context.Context, p Package, s *state) *problem
 	if p.Update != Manual || p.ApprovedDigest == digest {
 		return nil
 	}
-	last, err := r.lastGood(ctx, p, s)
+	last, err := r.keeper().lastGood(ctx, p, s)
 	if err != nil {
 		return &problem{stage: loading, reason: ReasonNotKept, message: err.Error(), err: err}
 	}
@@ -388,7 +383,7 @@ func (r *Reconciler) accept(ctx context.Context, p Package, s *state, c Candidat
 	if err := r.install(ctx, p, c.CRD); err != nil {
 		return notInstalled(err)
 	}
-	if err := r.keep(ctx, p, s, c.Program.Snapshot()); err != nil {
+	if err := r.keeper().keep(ctx, p, s, c.Program.Snapshot()); err != nil {
 		return &problem{stage: loading, reason: ReasonNotKept, message: err.Error(), err: err}
 	}
 	if err := r.serve(ctx, p, s, c.Program); err != nil {
@@ -400,7 +395,7 @@ func (r *Reconciler) accept(ctx context.Context, p Package, s *state, c Candidat
 		r.Log.Info("the package has a warning", "package", p.Name, "warning", w.Error())
 	}
 	s.keepExams()
-	r.prune(ctx, p, s)
+	r.keeper().prune(ctx, p, s)
 	return nil
 }
 
@@ -412,7 +407,7 @@ func (r *Reconciler) serve(ctx context.Context, p Package, s *state, next *progr
 		if err := r.withdraw(ctx, p.Name, s); err != nil {
 			return err
 		}
-		r.release(was.GroupVersionKind().GroupKind(), kind.GroupKind())
+		r.claims.release(was.GroupVersionKind().GroupKind(), kind.GroupKind())
 	}
 	var err error
 	if s.served == nil {

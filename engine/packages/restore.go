@@ -8,28 +8,34 @@ import (
 
 // restore serves what was accepted last after a restart.
 func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told string, out *result) {
-	last, err := r.lastGood(ctx, p, s)
+	last, err := r.keeper().lastGood(ctx, p, s)
 	if err != nil {
-		out.problem.err = errors.Join(out.problem.err, err)
+		out.problem.err, out.undecided = errors.Join(out.problem.err, err), err
 		return
 	}
 	if last == nil || out.problem.stage != holding && last.digest == s.content.digest() {
+		if last != nil && out.problem.reason == ReasonCheckFailed {
+			out.undecided = errors.New(out.problem.message)
+		}
 		return
 	}
-	if err := r.accepts(p, last.provenance); err != nil {
+	if err := r.trust().accepts(p, last.provenance); err != nil {
 		out.problem.addMessage(fmt.Sprintf("%s, which was accepted last, is not used: %v", last.digest, err))
 		out.problem.passes = out.problem.reason == ReasonFetching // nothing is served, and the resources say so
 		return
 	}
 	exam, err := r.examine(ctx, p, s, last.snapshot)
 	if err != nil {
-		out.problem.err = errors.Join(out.problem.err, err)
+		out.problem.err, out.undecided = errors.Join(out.problem.err, err), err
 		return
 	}
 	if out.pending = !exam.ended(); out.pending {
 		return
 	}
 	if exam.err != nil {
+		if !exam.foundFaults() {
+			out.undecided = exam.err
+		}
 		out.problem.addMessage(fmt.Sprintf("%s, which was accepted last, cannot be used either: %v", last.digest, exam.err))
 		return
 	}

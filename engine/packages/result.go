@@ -194,6 +194,8 @@ type result struct {
 	pending bool
 	// planned says that the content has come to its plan.
 	planned bool
+	// undecided says why this process cannot serve what was accepted last, although it has not decided that nobody may; nil if it has.
+	undecided error
 	// waits says what a deleted Package waits for, or is "".
 	waits string
 	// gone says that a deleted Package has nothing left to do.

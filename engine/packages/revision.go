@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
@@ -30,9 +32,25 @@ type revision struct {
 	snapshot *source.Snapshot
 }
 
+// A keeper keeps contents as PackageRevisions, so that there is something to go back to.
+type keeper struct {
+	trust
+	cluster cluster.Cluster
+	server  Server
+	log     logr.Logger
+	now     func() time.Time
+	// followed says that there are others who need the content of a canary.
+	followed bool
+}
+
+// keeper returns what keeps contents.
+func (r *Reconciler) keeper() keeper {
+	return keeper{r.trust(), r.Revisions, r.Server, r.Log, r.Now, r.Followed}
+}
+
 // lastGood returns the revision that was accepted last, or nil.
-func (r *Reconciler) lastGood(ctx context.Context, p Package, s *state) (*revision, error) {
-	if err := r.readRevisions(ctx, p, s); err != nil {
+func (k keeper) lastGood(ctx context.Context, p Package, s *state) (*revision, error) {
+	if err := k.readRevisions(ctx, p, s); err != nil {
 		return nil, err
 	}
 	if len(s.revisions) == 0 {
@@ -43,11 +61,11 @@ func (r *Reconciler) lastGood(ctx context.Context, p Package, s *state) (*revisi
 
 // readRevisions reads the revisions of a Package, once: the metadata of all of them, which has their numbers
 // and digests, and the files of the newest.
-func (r *Reconciler) readRevisions(ctx context.Context, p Package, s *state) error {
+func (k keeper) readRevisions(ctx context.Context, p Package, s *state) error {
 	if s.revisionsRead {
 		return nil
 	}
-	found, err := r.Revisions.ListLive(ctx, cluster.Selection{Kind: RevisionKind, Labels: map[string]string{crd.PackageLabel: p.Name}, OnlyMetadata: true})
+	found, err := k.cluster.ListLive(ctx, cluster.Selection{Kind: RevisionKind, Labels: map[string]string{crd.PackageLabel: p.Name}, OnlyMetadata: true})
 	if err != nil {
 		return fmt.Errorf("package %s: %w", p.Name, err)
 	}
@@ -55,20 +73,20 @@ func (r *Reconciler) readRevisions(ctx context.Context, p Package, s *state) err
 	for _, u := range found {
 		v, err := numbered(p, u)
 		if errors.Is(err, errUnnumbered) {
-			v, err = r.readRevision(ctx, p, u.GetName())
+			v, err = k.readRevision(ctx, p, u.GetName())
 		}
 		if isOutage(err) {
 			return fmt.Errorf("package %s: %w", p.Name, err)
 		}
 		if err != nil {
-			r.notUsed(p, u.GetName(), err)
+			k.notUsed(p, u.GetName(), err)
 			continue
 		}
 		all = append(all, v)
 	}
 	sortRevisions(all)
 	for len(all) > 0 && all[0].snapshot == nil {
-		v, err := r.readRevision(ctx, p, all[0].name)
+		v, err := k.readRevision(ctx, p, all[0].name)
 		if isOutage(err) {
 			return fmt.Errorf("package %s: %w", p.Name, err)
 		}
@@ -77,15 +95,15 @@ func (r *Reconciler) readRevisions(ctx context.Context, p Package, s *state) err
 			sortRevisions(all)
 			continue
 		}
-		r.notUsed(p, all[0].name, err)
+		k.notUsed(p, all[0].name, err)
 		all = all[1:]
 	}
 	s.revisions, s.revisionsRead = all, true
 	return nil
 }
 
-func (r *Reconciler) notUsed(p Package, name string, err error) {
-	r.Log.Info("a revision is not used", "package", p.Name, "revision", name, "why", err.Error())
+func (k keeper) notUsed(p Package, name string, err error) {
+	k.log.Info("a revision is not used", "package", p.Name, "revision", name, "why", err.Error())
 }
 
 // An unusableRevisionError says why a PackageRevision is none of a Package.
@@ -100,8 +118,8 @@ func isOutage(err error) bool {
 }
 
 // readRevision reads a revision with its files.
-func (r *Reconciler) readRevision(ctx context.Context, p Package, name string) (revision, error) {
-	u, err := r.Revisions.GetLive(ctx, cluster.Ref{GroupVersionKind: RevisionKind, Name: name})
+func (k keeper) readRevision(ctx context.Context, p Package, name string) (revision, error) {
+	u, err := k.cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: RevisionKind, Name: name})
 	if err != nil {
 		return revision{}, err
 	}
@@ -188,8 +206,8 @@ func parseRevision(p Package, u *unstructured.Unstructured) (revision, error) {
 }
 
 // keep makes a content the revision that was accepted last.
-func (r *Reconciler) keep(ctx context.Context, p Package, s *state, snapshot *source.Snapshot) error {
-	if err := r.readRevisions(ctx, p, s); err != nil {
+func (k keeper) keep(ctx context.Context, p Package, s *state, snapshot *source.Snapshot) error {
+	if err := k.readRevisions(ctx, p, s); err != nil {
 		return err
 	}
 	from := s.content.provenance
@@ -206,7 +224,7 @@ func (r *Reconciler) keep(ctx context.Context, p Package, s *state, snapshot *so
 	}
 	want := newRevision(p, snapshot, number, from)
 	want.SetUID(present)
-	u, err := r.Revisions.Apply(ctx, want)
+	u, err := k.cluster.Apply(ctx, want)
 	if err != nil {
 		s.revisionsRead = false // somebody else may have written or deleted it
 		return fmt.Errorf("package %s: keeping the content: %w", p.Name, err)
@@ -254,14 +272,14 @@ func revisionName(p Package, number int64, digest string) string {
 
 // prune deletes the revisions beyond the limit of a Package, the oldest first. One that a resource is pinned to stays, as long as that
 // is allowed.
-func (r *Reconciler) prune(ctx context.Context, p Package, s *state) {
+func (k keeper) prune(ctx context.Context, p Package, s *state) {
 	limit := p.revisionLimit()
 	if len(s.revisions) <= limit {
 		return
 	}
 	var keep map[string]demand
 	if p.RevisionPins == allowPins {
-		all, err := r.Server.Resources(ctx, s.served.GroupVersionKind())
+		all, err := k.server.Resources(ctx, s.served.GroupVersionKind())
 		if err != nil {
 			return // it is tried with the next one
 		}
@@ -273,8 +291,8 @@ func (r *Reconciler) prune(ctx context.Context, p Package, s *state) {
 			left = append(left, old)
 			continue
 		}
-		if err := r.Revisions.Delete(ctx, cluster.Ref{GroupVersionKind: RevisionKind, Name: old.name}, old.uid); err != nil {
-			r.Log.Info("an old revision is not deleted, it is tried again with the next one", "package", p.Name, "revision", old.name, "error", err.Error())
+		if err := k.cluster.Delete(ctx, cluster.Ref{GroupVersionKind: RevisionKind, Name: old.name}, old.uid); err != nil {
+			k.log.Info("an old revision is not deleted, it is tried again with the next one", "package", p.Name, "revision", old.name, "error", err.Error())
 			left = append(left, old)
 		}
 	}

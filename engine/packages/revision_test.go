@@ -71,7 +71,7 @@ func TestOnlyTheFilesOfTheNewestRevisionAreRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			last, err := s.lastGood(t.Context(), p, &state{})
+			last, err := s.keeper().lastGood(t.Context(), p, &state{})
 			if err != nil || last == nil {
 				t.Fatal(last, err)
 			}

@@ -68,9 +68,13 @@ func (r *Reconciler) announce(p Package, wrong *problem, before, after map[strin
 
 // newStatus returns the status of a Package.
 func (r *Reconciler) newStatus(ctx context.Context, p Package, s *state, out *result, before map[string]any) map[string]any {
+	said := conditions(s, out)
+	if c := undecided(p, s, out, before); r.Followed && c != nil {
+		said = append(said, *c)
+	}
 	after := map[string]any{
 		"observedGeneration": p.object.GetGeneration(),
-		"conditions":         status.NewConditions(before, p.object.GetGeneration(), r.Now(), conditions(s, out)...),
+		"conditions":         status.NewConditions(before, p.object.GetGeneration(), r.Now(), said...),
 	}
 	if digest := s.content.digest(); digest != "" {
 		after["sourceDigest"] = digest

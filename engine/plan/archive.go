@@ -15,12 +15,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
 )
 
 // A dump is a tar file, compressed by gzip, of two files: dump.json says what it is, and has the length and the
@@ -47,8 +49,9 @@ type header struct {
 	Package string    `json:"package"`
 	Kind    kind      `json:"kind"`
 	Taken   time.Time `json:"taken"`
-	// Namespace is the only one whose resources were read.
-	Namespace string `json:"namespace,omitempty"`
+	// Namespaces are those whose resources were read, separated by commas. The field has the name that it had when there was one:
+	// a version that knows only one takes several as one that has another name, and not as all.
+	Namespaces string `json:"namespace,omitempty"`
 	// Resources and Objects are how many lines there are of each, in this order.
 	Resources int    `json:"resources"`
 	Objects   int    `json:"objects"`
@@ -119,7 +122,7 @@ func (d *Dump) encode() (head, lines []byte, err error) {
 	}
 	sum := sha256.Sum256(out.Bytes())
 	h := header{
-		Format: dumpFormat, Package: d.Package, Kind: kindOf(d.Kind, ""), Taken: d.Taken.UTC(), Namespace: d.Namespace,
+		Format: dumpFormat, Package: d.Package, Kind: kindOf(d.Kind, ""), Taken: d.Taken.UTC(), Namespaces: d.Namespaces.String(),
 		Resources: len(d.resources), Objects: len(objects), Bytes: int64(out.Len()), Digest: hex.EncodeToString(sum[:]),
 	}
 	for selection := range d.lists {
@@ -297,13 +300,19 @@ func decode(head, lines []byte) (*Dump, error) {
 		return nil, fmt.Errorf("its %s is not the one that %s describes: it is incomplete, or was changed", objectsFile, headerFile)
 	}
 	d := h.dump()
+	if h.Namespaces != "" {
+		var err error
+		if d.Namespaces, err = object.ParseNamespaces(strings.Split(h.Namespaces, ",")); err != nil {
+			return nil, fmt.Errorf("its %s: %w", headerFile, err)
+		}
+	}
 	return d, d.fill(h, lines)
 }
 
 // dump returns what a header says of a dump.
 func (h header) dump() *Dump {
 	d := newDump()
-	d.Package, d.Taken, d.Namespace = h.Package, h.Taken, h.Namespace
+	d.Package, d.Taken = h.Package, h.Taken
 	d.Kind = schema.GroupVersionKind{Group: h.Kind.Group, Version: h.Kind.Version, Kind: h.Kind.Kind}
 	for _, k := range h.Scopes {
 		d.scopes[schema.GroupKind{Group: k.Group, Kind: k.Kind}] = k.Scope

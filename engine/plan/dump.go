@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/dryrun"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/patch"
 )
@@ -29,8 +30,8 @@ type Dump struct {
 	Package string
 	Kind    schema.GroupVersionKind
 	Taken   time.Time
-	// Namespace is the only one whose resources were read; "" is all.
-	Namespace string
+	// Namespaces are those whose resources were read; nil is all.
+	Namespaces object.Namespaces
 
 	resources []*unstructured.Unstructured
 	objects   map[cluster.Ref]*unstructured.Unstructured
@@ -199,8 +200,8 @@ func (d *Dump) Scope(_ context.Context, kind schema.GroupVersionKind) (cluster.S
 // Notes says what a plan has asked the dump for in vain.
 func (d *Dump) Notes() []string {
 	var out []string
-	if d.Namespace != "" {
-		out = append(out, fmt.Sprintf("the dump has the resources in the namespace %s alone", d.Namespace))
+	if !d.Namespaces.All() {
+		out = append(out, "the dump has the resources in "+d.where()+" alone")
 	}
 	return append(out, d.Missing("the dump", "the plan")...)
 }
@@ -379,12 +380,22 @@ func (r *Recorder) Scope(ctx context.Context, kind schema.GroupVersionKind) (clu
 	return scope, err
 }
 
-// Covers errors if a dump says nothing of the resources in a namespace.
-func (d *Dump) Covers(namespace string) error {
-	if d.Namespace == "" || namespace == "" || namespace == d.Namespace {
-		return nil
+// Covers errors if a dump says nothing of the resources in one of some namespaces.
+func (d *Dump) Covers(namespaces object.Namespaces) error {
+	for _, namespace := range namespaces {
+		if !d.Namespaces.Has(namespace) {
+			return fmt.Errorf("the dump has the resources in %s alone, and none in %s", d.where(), namespace)
+		}
 	}
-	return fmt.Errorf("the dump has the resources in the namespace %s alone, and none in %s", d.Namespace, namespace)
+	return nil
+}
+
+// where names the namespaces of a dump.
+func (d *Dump) where() string {
+	if only := d.Namespaces.Only(); only != "" {
+		return "the namespace " + only
+	}
+	return "the namespaces " + strings.Join(d.Namespaces, ", ")
 }
 
 // Len returns how many objects a dump has.

@@ -170,23 +170,44 @@ func TestADumpTellsWhatWasNotAskedFromWhatIsNotServed(t *testing.T) {
 	}
 }
 
-func TestADumpRemembersItsNamespace(t *testing.T) {
+func TestADumpRemembersItsNamespaces(t *testing.T) {
 	t.Parallel()
 	p := load(t, body)
-	r := plan.NewRecorder(serve(t, p, shop("a", map[string]any{})), p.Name(), shopKind, now)
-	r.Dump().Namespace = "default"
-	var out bytes.Buffer
-	if err := r.Dump().Write(&out); err != nil {
-		t.Fatal(err)
+	rows := map[string]struct {
+		of      []string
+		covers  [][]string
+		refuses [][]string
+		note    string
+		reason  string
+	}{
+		"all":     {covers: [][]string{nil, {"default"}, {"a", "b"}}, reason: "whoever has all has each"},
+		"one":     {of: []string{"default"}, covers: [][]string{nil, {"default"}}, refuses: [][]string{{"elsewhere"}, {"default", "elsewhere"}}, note: "the dump has the resources in the namespace default alone", reason: "nothing is known of another one"},
+		"several": {of: []string{"default", "shops"}, covers: [][]string{nil, {"shops"}, {"default", "shops"}}, refuses: [][]string{{"elsewhere"}, {"elsewhere", "shops"}}, note: "the dump has the resources in the namespaces default, shops alone", reason: "a part of what is there may be planned"},
 	}
-	d := read(t, out.Bytes())
-	for asked, fails := range map[string]bool{"": false, "default": false, "elsewhere": true} {
-		if err := d.Covers(asked); (err != nil) != fails {
-			t.Errorf("%q: %v", asked, err)
-		}
-	}
-	if notes := strings.Join(d.Notes(), "\n"); !strings.Contains(notes, "the namespace default alone") {
-		t.Errorf("the notes are %q", notes)
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := plan.NewRecorder(serve(t, p, shop("a", map[string]any{})), p.Name(), shopKind, now)
+			r.Dump().Namespaces = row.of
+			var out bytes.Buffer
+			if err := r.Dump().Write(&out); err != nil {
+				t.Fatal(err)
+			}
+			d := read(t, out.Bytes())
+			for _, asked := range row.covers {
+				if err := d.Covers(asked); err != nil {
+					t.Errorf("%s: %q: %v", row.reason, asked, err)
+				}
+			}
+			for _, asked := range row.refuses {
+				if d.Covers(asked) == nil {
+					t.Errorf("%s: %q is covered", row.reason, asked)
+				}
+			}
+			if notes := strings.Join(d.Notes(), "\n"); notes != row.note {
+				t.Errorf("%s: the notes are %q, want %q", row.reason, notes, row.note)
+			}
+		})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/build"
 
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program/syntax"
@@ -52,6 +53,24 @@ type Conversions struct {
 	compiled compiled
 	meta     Meta
 	limits   Limits
+}
+
+// ManyConversions returns what converts as Conversions does, and costs a compilation once and less for each conversion: the
+// package that it evaluates has no objects, unless conversions depend on them.
+func (p *Program) ManyConversions() *Conversions {
+	alone, err := p.Recompile(func(inst *build.Instance) {
+		if len(p.shown) > 0 { // it is the cheap one
+			syntax.MatchEnumerations(inst)
+		}
+		syntax.Without(inst, "components", "hooks", "inputs", "status")
+		syntax.Prune(inst)
+	})
+	if err != nil || alone.program.compiled.base.Err() != nil {
+		return p.conversions
+	}
+	out := *p.conversions
+	out.compiled = alone.program.compiled
+	return &out
 }
 
 // Convert returns the spec of one version that becomes of a spec of another one. It is pure and safe for

@@ -158,3 +158,46 @@ config: big: bool | *false`, "refers to config"},
 		})
 	}
 }
+
+// TestManyConversionsSayWhatConversionsDo converts with and without the parts of a package that have nothing to do with it.
+func TestManyConversionsSayWhatConversionsDo(t *testing.T) {
+	t.Parallel()
+	const components = `
+components: web: objects: cm: {apiVersion: "v1", kind: "ConfigMap", metadata: name: cr.metadata.name, data: limit: "1"}
+status: rooms: cr.spec.rooms.count
+`
+	for name, tc := range map[string]struct{ reason, more string }{
+		"Nothing":  {"there are only versions", ""},
+		"Beside":   {"what is rendered has nothing to do with conversions, which may not refer to it", components + `_label: components.web.objects.cm.metadata.name`},
+		"Helper":   {"both may have a helper in common", components + "_most: 2\ncomponents: web: objects: cm: data: most: \"\\(_most)\"\n#Two: floors!: <=_most"},
+		"Aliased":  {"also by another name", components + "M=_most: 2\ncomponents: web: objects: cm: data: most: \"\\(M)\"\n#Two: floors!: <=M"},
+		"Variable": {"or as a variable", components + "let kept = 2\ncomponents: web: objects: cm: data: most: \"\\(kept)\"\n#Two: floors!: <=kept"},
+		"Config":   {"the configuration stays", components + "config: most: *2 | int\ncomponents: web: objects: cm: data: most: \"\\(config.most)\""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := inline.Program(t, versioned+tc.more)
+			many := p.ManyConversions()
+			for _, c := range []struct{ from, to, spec string }{
+				{"v1alpha1", "v2", `{size: xxxx}`}, {"v1alpha1", "v2", `{size: xxxxxxxx}`}, {"v2", "v1alpha1", `{floors: 2}`}, {"v2", "v1", `{floors: 3}`},
+				{"v1beta1", "v1", `{}`}, {"v1beta1", "v1", `{count: 101}`}, {"v1", "v2", `{rooms: {count: x}}`}, {"v1alpha1", "v1", `{}`},
+			} {
+				var spec map[string]any
+				inline.Decode(t, c.spec, &spec)
+				want, wantErr := p.Conversions().Convert(spec, c.from, c.to)
+				got, gotErr := many.Convert(spec, c.from, c.to)
+				if diff := cmp.Diff([]any{want, errorText(wantErr)}, []any{got, errorText(gotErr)}); diff != "" {
+					t.Errorf("%s: %s from %s to %s (-conversions +many):\n%s", tc.reason, c.spec, c.from, c.to, diff)
+				}
+			}
+		})
+	}
+}
+
+// errorText returns the text of an error, or "".
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

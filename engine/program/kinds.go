@@ -108,6 +108,17 @@ func (k *Kinds) Of(kind schema.GroupVersionKind) (cue.Value, bool) {
 	return out, out.Exists() && is == kind.GroupVersion().String()
 }
 
+// ofObject returns the type of an object, if there is one that it is checked against.
+func (k *Kinds) ofObject(kind schema.GroupVersionKind, object cue.Value) (cue.Value, bool) {
+	if custom, given := k.customType(kind); given {
+		return custom, true
+	}
+	if !typed(object) { // to read the types of a group takes long
+		return cue.Value{}, false
+	}
+	return k.Of(kind)
+}
+
 // typed reports whether the author made an object from a Kubernetes type: then the type
 // declares its kind as well. Other objects are not checked, because the author may know a
 // newer version of Kubernetes.

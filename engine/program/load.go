@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"cuelang.org/go/cue/build"
 	"cuelang.org/go/cue/cuecontext"
@@ -37,6 +38,8 @@ type Program struct {
 	conversions *Conversions
 	// enumerates is true if there is an enumeration so large that each evaluation takes long.
 	enumerates bool
+	// importsTypes is true if Kubernetes types are among what it imports.
+	importsTypes bool
 	// shown are texts as messages of CUE have them, each with what a person reads in its place.
 	shown []string
 }
@@ -82,7 +85,7 @@ func suspect(s *source.Snapshot, change func(*build.Instance) (shown []string)) 
 	p = &Program{
 		name: s.Name(), digest: s.Digest(), snapshot: s, importPath: inst.ID(),
 		compiled: compiled{ctx.BuildInstance(inst)}, index: syntax.ReadInstance(inst),
-		enumerates: enumerates, shown: shown,
+		enumerates: enumerates, shown: shown, importsTypes: importsTypes(inst),
 	}
 	p.static = &Static{
 		compiled: p.compiled, index: p.index, files: inst.Files,
@@ -93,6 +96,11 @@ func suspect(s *source.Snapshot, change func(*build.Instance) (shown []string)) 
 		return nil, nil, err
 	}
 	return p, p.readStatic(inst), nil
+}
+
+// importsTypes reports whether Kubernetes types are among what an instance imports.
+func importsTypes(inst *build.Instance) bool {
+	return slices.ContainsFunc(inst.Dependencies(), func(dep *build.Instance) bool { return strings.HasPrefix(dep.ImportPath, TypesPath) })
 }
 
 // readStatic reads what the package says whatever the resource is, and returns what is wrong with it.
@@ -139,6 +147,9 @@ func (p *Program) Digest() string { return p.digest }
 
 // Snapshot returns the files that the package was compiled from.
 func (p *Program) Snapshot() *source.Snapshot { return p.snapshot }
+
+// ImportsTypes reports whether the package imports Kubernetes types, itself or by what it imports.
+func (p *Program) ImportsTypes() bool { return p.importsTypes }
 
 // Syntax returns the index of the text of the package.
 func (p *Program) Syntax() *syntax.Index { return p.index }

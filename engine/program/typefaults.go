@@ -36,9 +36,8 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 	judge := func(component string, v cue.Value) {
 		for name, object := range fields(lookup(v, "objects")) {
 			kind := refOf(object)
-			schema, known := kinds.Of(kind.GroupVersionKind)
-			_, custom := kinds.customType(kind.GroupVersionKind)
-			if !known || !custom && !typed(object) {
+			schema, has := kinds.ofObject(kind.GroupVersionKind, object)
+			if !has {
 				continue
 			}
 			j := &typeJudge{

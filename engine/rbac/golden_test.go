@@ -34,7 +34,7 @@ func TestPermissions(t *testing.T) {
 		if err != nil {
 			c.Fatal(err)
 		}
-		uses, faults := vet.UsesOf(p, nil)
+		uses, faults := vet.Examine(p, nil).Uses()
 		if len(faults) > 0 {
 			c.Want("faults", faults.Error())
 			return

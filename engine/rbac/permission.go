@@ -116,7 +116,7 @@ func (s permissions) sorted() []Permission {
 }
 
 // rules returns the rules of the permissions that hold in a namespace. Resources of one group with the
-// same verbs share a rule.
+// same verbs share a rule, and so do names of one resource.
 func (s permissions) rules(namespace string) []rbacv1.PolicyRule {
 	verbs := map[Permission][]string{}
 	var order []Permission
@@ -139,11 +139,16 @@ func (s permissions) rules(namespace string) []rbacv1.PolicyRule {
 			continue
 		}
 		rule := rbacv1.PolicyRule{APIGroups: []string{on.Group}, Resources: []string{on.Resource}, Verbs: verbs[on]}
+		key := fmt.Sprintf("%s||%q", on.Group, rule.Verbs)
 		if on.Name != "" {
 			rule.ResourceNames = []string{on.Name}
+			key = fmt.Sprintf("%s|%s|%q", on.Group, on.Resource, rule.Verbs)
 		}
-		key := fmt.Sprintf("%s|%s|%q", on.Group, rule.ResourceNames, rule.Verbs)
-		if i, known := shared[key]; known {
+		switch i, known := shared[key]; {
+		case known && on.Name != "":
+			out[i].ResourceNames = append(out[i].ResourceNames, on.Name)
+			continue
+		case known:
 			out[i].Resources = append(out[i].Resources, on.Resource)
 			continue
 		}

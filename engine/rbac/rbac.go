@@ -23,7 +23,7 @@ type Options struct {
 	ServiceAccount    string
 	// LeaderElectionID is the name of the Lease; "" is no leader election.
 	LeaderElectionID string
-	// Shards is how many processes share the custom resources; 0 is no shards.
+	// Shards is how many processes share the custom resources; 0 is no shards. The permissions are the same.
 	Shards int
 	// InstallsCRDs says that the operator installs the CustomResourceDefinitions of its packages.
 	InstallsCRDs bool
@@ -246,11 +246,8 @@ func (o Options) ofEngine(crds []string) permissions {
 	if o.LeaderElectionID != "" {
 		lease := Permission{Namespace: o.OperatorNamespace, Group: "coordination.k8s.io", Resource: "leases"}
 		out.allow(lease, "create") // the request that creates an object has no name to be compared
-		names := []string{o.LeaderElectionID, object.SharedLease(o.LeaderElectionID)}
-		if o.Shards > 0 {
-			names = append(names, object.ShardLeases(o.LeaderElectionID)...)
-		}
-		for _, lease.Name = range names {
+		// Also without shards: whoever changes their number takes the Leases of those that were there before.
+		for _, lease.Name = range append(object.ShardLeases(o.LeaderElectionID), object.SharedLease(o.LeaderElectionID)) {
 			out.allow(lease, "get", "update")
 		}
 		// The library records the leader as an event of the core group beside its Lease.

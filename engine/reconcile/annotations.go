@@ -52,7 +52,7 @@ func (s *state) withoutHooks() string {
 }
 
 // asked reports whether a person has requested a reconcile since the last one.
-func (s *state) asked() bool {
+func (s *subject) asked() bool {
 	at := s.cr.GetAnnotations()[AnnotationReconcileAt]
 	return at != "" && at != s.before["lastHandledReconcileAt"]
 }

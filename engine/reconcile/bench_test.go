@@ -84,10 +84,15 @@ func (b *bench) load(body string) {
 	}
 }
 
-// step takes the resource one step further, and the clock with it.
+// step takes the resource one step further, and the clock with it. However it ends, it is not taken again at once.
 func (b *bench) step() (time.Duration, error) {
+	b.t.Helper()
 	b.now = b.now.Add(time.Second)
-	return b.life.Reconcile(b.t.Context(), shopKey, b.program)
+	again, err := b.life.Reconcile(b.t.Context(), shopKey, b.program)
+	if again != 0 && again < time.Millisecond {
+		b.t.Errorf("it is to be reconciled again in %s, which has no end", again)
+	}
+	return again, err
 }
 
 // rest steps until nothing changes any more, and returns when it wants to come again.

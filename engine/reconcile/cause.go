@@ -11,7 +11,7 @@ import (
 
 // request identifies what a person asks for: a change of the resource, of its package, or of the
 // annotation that asks for a reconcile.
-func (s *state) request() string {
+func (s *subject) request() string {
 	_, digest := s.identify()
 	return fmt.Sprint(s.cr.GetUID(), s.cr.GetGeneration(), digest, s.cr.GetAnnotations()[AnnotationReconcileAt])
 }

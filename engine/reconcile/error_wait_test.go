@@ -34,6 +34,11 @@ func TestAnErrorOfTheClusterIsRetriedByTheQueue(t *testing.T) {
 			b.life.Resources = unread{b.memory}
 			return b.life.Reconcile(b.t.Context(), shopKey, b.program)
 		}},
+		"a status that can be neither read nor written": {"what is wrong is not told yet", func(b *bench) (time.Duration, error) {
+			b.edit(func(s map[string]any) { s["inventory"] = "nothing" })
+			b.life.Resources = mute{b.memory}
+			return b.life.Reconcile(b.t.Context(), shopKey, b.program)
+		}},
 		"a finalizer that cannot be put": {"somebody has removed it", func(b *bench) (time.Duration, error) {
 			cr := b.find("Shop", shopKey.Name)
 			cr.SetFinalizers(nil)

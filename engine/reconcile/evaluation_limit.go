@@ -136,7 +136,7 @@ func (p *limitedPackage) Locate(s program.Session, component, object, path strin
 // of what the resource and its package are now, and nil otherwise. Whoever forges such a status
 // delays the evaluation of their own resource only, and not for long. A deletion increments the
 // generation, and the spec is the same.
-func (s *state) limitInStatus() *program.LimitError {
+func (s *subject) limitInStatus() *program.LimitError {
 	_, digest := s.identify()
 	was, _, _ := unstructured.NestedString(s.before, "package", "digest")
 	observed, _, _ := unstructured.NestedInt64(s.before, "observedGeneration")

@@ -46,7 +46,7 @@ func (l *Reconciler) reconcilePackageMissing(ctx context.Context, key types.Name
 }
 
 // awaitsTeardown reports whether the resource is being deleted and has the engine's finalizer.
-func (s *state) awaitsTeardown() bool {
+func (s *subject) awaitsTeardown() bool {
 	return s.cr.GetDeletionTimestamp() != nil && slices.Contains(s.cr.GetFinalizers(), Finalizer)
 }
 

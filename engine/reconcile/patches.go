@@ -61,7 +61,7 @@ func (s *state) reportPatches(ctx context.Context, result rollout.Result) error 
 			r = patch.NotApplied(f.Patch, patch.NotRendered, result.Completion.Fault.Message)
 		}
 		if judged || f.isNew() {
-			failures = append(failures, s.writePatch(ctx, f, s.redactedReport(r)))
+			failures = append(failures, s.writePatch(ctx, f, redactedReport(s.redactor, r)))
 		}
 	}
 	return errors.Join(failures...)

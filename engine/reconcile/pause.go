@@ -8,7 +8,7 @@ import (
 )
 
 // paused reports whether a person has paused the resource.
-func (s *state) paused() bool { return s.cr.GetAnnotations()[AnnotationPaused] == "true" }
+func (s *subject) paused() bool { return s.cr.GetAnnotations()[AnnotationPaused] == "true" }
 
 // pause reports in the status that the resource is paused, and does nothing else.
 func (s *state) pause(ctx context.Context) (time.Duration, error) {

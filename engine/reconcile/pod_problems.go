@@ -7,9 +7,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/redact"
 	"operetta.dev/engine/verify"
 )
 
@@ -29,35 +31,43 @@ type podProblem struct {
 	asked bool
 }
 
+// podLooks look at pods for one reconcile.
+type podLooks struct {
+	cluster  cluster.Cluster
+	log      logr.Logger
+	redactor *redact.Redactor
+	now      func() time.Time
+	problems *podProblems
+}
+
 // podProblem returns why a workload is not ready, for rollout.Engine.PodProblem, or "" if that is
 // unknown. It looks at the pods in growing intervals.
-func (s *state) podProblem(ctx context.Context, workload *unstructured.Unstructured) string {
+func (l podLooks) podProblem(ctx context.Context, workload *unstructured.Unstructured) string {
 	labels, _, _ := unstructured.NestedStringMap(workload.Object, "spec", "selector", "matchLabels")
 	if len(labels) == 0 {
 		return ""
 	}
-	problems := &s.memory.podProblems
-	known := problems.about(cluster.RefOf(workload).Identity(), s.Now())
-	if s.Now().Before(known.next) {
+	known := l.problems.about(cluster.RefOf(workload).Identity(), l.now())
+	if l.now().Before(known.next) {
 		return known.text
 	}
 	text := ""
 	// A pod that reveals a fault of the operator must not stop the resource that it belongs to.
-	if fault := caught(func() { text = s.lookAtPods(ctx, workload.GetNamespace(), labels) }); fault != nil {
-		logPanic(s.log, fault)
+	if fault := caught(func() { text = l.lookAtPods(ctx, workload.GetNamespace(), labels) }); fault != nil {
+		logPanic(l.log, fault)
 	}
 	// The text is redacted now: it is repeated later, when the Secret may be another one or unknown.
-	text = s.redactor.Text(text)
-	problems.looked(known, text, s.Now())
+	text = l.redactor.Text(text)
+	l.problems.looked(known, text, l.now())
 	return text
 }
 
 // lookAtPods asks the API server what the pods of a workload wait for: one list, and a read for each
 // claim of the newest pod that is not ready, which is the one that explain shows. It leaves out what the operator may not read.
-func (s *state) lookAtPods(ctx context.Context, namespace string, labels map[string]string) string {
-	pods, err := s.Cluster.ListLive(ctx, cluster.Selection{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: namespace, Labels: labels, Limit: verify.PodsOfWorkload})
+func (l podLooks) lookAtPods(ctx context.Context, namespace string, labels map[string]string) string {
+	pods, err := l.cluster.ListLive(ctx, cluster.Selection{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: namespace, Labels: labels, Limit: verify.PodsOfWorkload})
 	if err != nil {
-		s.log.V(1).Info("the pods of a workload that is not ready cannot be read", "error", err)
+		l.log.V(1).Info("the pods of a workload that is not ready cannot be read", "error", err)
 		return ""
 	}
 	pod := verify.NewestNotReadyPod(pods)
@@ -66,7 +76,7 @@ func (s *state) lookAtPods(ctx context.Context, namespace string, labels map[str
 	}
 	why := []string{verify.PodNotReadyReason(pod)}
 	for _, name := range verify.MountedClaims(pod) {
-		claim, err := s.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, Namespace: namespace, Name: name})
+		claim, err := l.cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, Namespace: namespace, Name: name})
 		if err == nil {
 			why = append(why, unbound(name, claim))
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
@@ -79,5 +80,85 @@ func TestThePodsOfAWorkloadAreLookedAtWhenItIsNotReadyForAWhile(t *testing.T) {
 	b.heal("web", 1)
 	if again, err := b.step(); err != nil || again != 0 {
 		t.Errorf("it is ready, and looked at again after %s (error %v)", again, err)
+	}
+}
+
+// The pods cost a list each time.
+func TestThePodsOfAWorkloadAreLookedAtEverLessOften(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `components: web: objects: deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web", spec: selector: matchLabels: app: "web"}`)
+	var intervals []time.Duration
+	var last time.Time
+	b.life.Cluster = pods{b.life.Cluster, func(ctx context.Context, kind schema.GroupVersionKind, namespace string, labels map[string]string, limit int64) ([]*unstructured.Unstructured, error) {
+		intervals, last = append(intervals, b.now.Sub(last)), b.now
+		return pending(ctx, kind, namespace, labels, limit)
+	}}
+	last = b.now.Add(time.Second) // the first step
+	for range 100 {
+		again, err := b.step()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.now = b.now.Add(again - time.Second)
+	}
+	want := []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 5 * time.Minute}
+	if diff := cmp.Diff(want, intervals[:min(len(want), len(intervals))]); diff != "" {
+		t.Errorf("the intervals (-want +got):\n%s", diff)
+	}
+}
+
+// claiming is a cluster whose one Pod has a claim.
+type claiming struct {
+	cluster.Cluster
+	phase string
+	err   error
+}
+
+// ListLive implements cluster.Cluster.
+func (c claiming) ListLive(ctx context.Context, s cluster.Selection) ([]*unstructured.Unstructured, error) {
+	list, err := pending(ctx, s.Kind, s.Namespace, s.Labels, s.Limit)
+	list[0].Object["spec"] = map[string]any{"volumes": []any{map[string]any{"name": "data", "persistentVolumeClaim": map[string]any{"claimName": "data-0"}}}}
+	return list, err
+}
+
+// GetLive implements cluster.Cluster.
+func (c claiming) GetLive(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	switch {
+	case ref.Kind != "PersistentVolumeClaim":
+		return c.Cluster.GetLive(ctx, ref)
+	case c.err != nil || c.phase == "gone":
+		return nil, c.err
+	}
+	return &unstructured.Unstructured{Object: map[string]any{"kind": ref.Kind, "status": map[string]any{"phase": c.phase}}}, nil
+}
+
+func TestTheVolumesThatAPodWaitsForAreNamed(t *testing.T) {
+	t.Parallel()
+	const pod = "Pod web-0: the Pod is pending: no node was found for it: Unschedulable"
+	for name, row := range map[string]struct {
+		reason, phase string
+		err           error
+		want          string
+	}{
+		"no claim":                      {"somebody has deleted it", "gone", nil, "; PersistentVolumeClaim data-0 does not exist"},
+		"a claim without a phase":       {"nobody has looked at it", "", nil, "; PersistentVolumeClaim data-0 is not bound"},
+		"a claim that is pending":       {"there is no volume for it", "Pending", nil, "; PersistentVolumeClaim data-0 is Pending"},
+		"a claim with a volume":         {"the pod does not wait for it", "Bound", nil, ""},
+		"a claim that cannot be looked": {"the operator may not read it", "", errors.New("it is forbidden"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, `components: web: objects: deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web", spec: selector: matchLabels: app: "web"}`)
+			b.life.Cluster = claiming{b.life.Cluster, row.phase, row.err}
+			for range 2 {
+				if _, err := b.step(); err != nil {
+					t.Fatal(err)
+				}
+				b.now = b.now.Add(11 * time.Second)
+			}
+			if _, text := b.condition("Ready"); !strings.HasSuffix(text, pod+row.want) {
+				t.Errorf("%s: it says %q, want %q at the end", row.reason, text, pod+row.want)
+			}
+		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/status"
 )
 
@@ -74,5 +75,37 @@ func TestAPreviewErrorsWhereTheResourceCannotBeRead(t *testing.T) {
 	b.life.Resources = unread{b.memory}
 	if got, err := b.life.Preview(t.Context(), shopKey, b.program); err == nil || got.Fault.State == status.Failed {
 		t.Errorf("the error is %v, the fault %v", err, got.Fault)
+	}
+}
+
+func TestAPreviewSaysWhatKeepsAResourceFromBeingEvaluated(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason, want, text string
+		prepare            func(*bench)
+	}{
+		"a status that cannot be read": {
+			"nothing is done to the resource either", "StatusUnreadable", "status.inventory is not a list",
+			func(b *bench) { b.edit(func(s map[string]any) { s["inventory"] = "nothing" }) },
+		},
+		"a configuration that is no YAML": {
+			"nothing is done to the resource either", "InvalidConfig", reconcile.AnnotationConfig,
+			func(b *bench) { b.annotate(reconcile.AnnotationConfig, "a: b: c") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, ordered)
+			b.rest()
+			row.prepare(b)
+			before := len(b.memory.Changes())
+			got, err := b.life.Preview(t.Context(), shopKey, b.program)
+			if err != nil || got.Fault.State != status.Failed || string(got.Fault.Reason) != row.want || !strings.Contains(got.Fault.Message, row.text) {
+				t.Errorf("%s: the fault is %+v, the error %v, want %s", row.reason, got.Fault, err, row.want)
+			}
+			if writes := b.memory.Changes()[before:]; len(writes) > 0 {
+				t.Errorf("it writes %v", writes)
+			}
+		})
 	}
 }

@@ -111,14 +111,20 @@ type Reconciler struct {
 	memories memories
 }
 
+// A subject is the resource that a reconcile is about, with its status, and its package.
+type subject struct {
+	program Package // nil if it does not run here
+	cr      *unstructured.Unstructured
+	before  map[string]any // the status
+	owner   ownership.Owner
+}
+
 // state is what one reconcile works on.
 type state struct {
 	*Reconciler
+	subject
+
 	log        logr.Logger
-	program    Package // nil if it does not run here
-	cr         *unstructured.Unstructured
-	before     map[string]any // the status
-	owner      ownership.Owner
 	inventory  ownership.Inventory
 	hookStates rollout.HookStates
 	patches    []foundPatch
@@ -195,7 +201,7 @@ func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Pack
 	if err := s.rebuild(ctx); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.owner, err)
 	}
-	s.allowNames()
+	allowNames(s.redactor, s.owner, s.inventory)
 	return s, nil
 }
 
@@ -224,10 +230,7 @@ func (l *Reconciler) newState(ctx context.Context, cr *unstructured.Unstructured
 		Reconciler: l,
 		log:        redactor.Log(withLogLevel(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel))),
 		redactor:   redactor,
-		program:    p,
-		cr:         cr,
-		before:     ownStatus(cr),
-		owner:      ownership.Owner{Ref: l.ref(key), UID: cr.GetUID()},
+		subject:    subject{p, cr, ownStatus(cr), ownership.Owner{Ref: l.ref(key), UID: cr.GetUID()}},
 		memory:     l.memories.get(key, cr.GetUID()),
 	}
 }
@@ -328,7 +331,7 @@ func (s *state) engine(p rollout.Evaluator) *rollout.Engine {
 	}
 	return &rollout.Engine{
 		Package: p, Cluster: s.Cluster, WatchInputs: s.watchInputs, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
-		PodProblem: s.podProblem, FinishedObject: s.FinishedObject,
+		PodProblem: podLooks{s.Cluster, s.log, s.redactor, s.Now, &s.memory.podProblems}.podProblem, FinishedObject: s.FinishedObject,
 	}
 }
 

@@ -69,6 +69,37 @@ func TestWhatTheAPIServerRejectsIsOfferedAgainWhenSomethingHasChanged(t *testing
 	}
 }
 
+// What is changed together is asked about before the first of it is written. The answer is remembered, too.
+func TestWhatKeepsAChangeFromBeingMadeIsNotAskedAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `
+components: web: objects: {
+	right: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "right", data: size: "\(cr.spec.size)"}
+	wrong: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "wrong", data: size: "\(cr.spec.size)"}
+}`)
+	b.rest()
+	offers := map[string]int{}
+	b.memory.Refuse(func(_, after *unstructured.Unstructured) error {
+		if after == nil || after.GetKind() != "ConfigMap" {
+			return nil
+		}
+		offers[after.GetName()]++
+		if after.GetName() != "wrong" {
+			return nil
+		}
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "wrong", nil)
+	})
+	act(t, b.memory, map[string]any{"size": int64(3)})
+	tenSteps(b)
+	b.expect("the change is not made", "False ObjectRejected", "wrong")
+	if offers["right"] != 0 || b.data("right", "size") != "1" {
+		t.Errorf("the other object was offered %d times, and has size %s", offers["right"], b.data("right", "size"))
+	}
+	if offers["wrong"] != 2 { // the remedy is looked for by a probe
+		t.Errorf("it was offered %d times, want once, and one probe", offers["wrong"])
+	}
+}
+
 // rejectable is a package with an object that a test has rejected, and one beside it.
 const rejectable = `
 components: web: objects: wrong: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "wrong", data: size: "\(cr.spec.size)"}

@@ -15,7 +15,7 @@ import (
 // exist. It errors with a ConfigError, or when the cluster does not answer.
 func (l *Reconciler) Requested(ctx context.Context, cr *unstructured.Unstructured, p Package) (program.Session, error) {
 	key := types.NamespacedName{Namespace: cr.GetNamespace(), Name: cr.GetName()}
-	s := &state{Reconciler: l, redactor: redact.New(), program: p, cr: cr, owner: ownership.Owner{Ref: l.ref(key), UID: cr.GetUID()}}
+	s := &state{Reconciler: l, redactor: redact.New(), subject: subject{program: p, cr: cr, owner: ownership.Owner{Ref: l.ref(key), UID: cr.GetUID()}}}
 	config, err := s.config(ctx)
 	return program.Session{CR: cr.Object, Config: config.layers}, err
 }

@@ -78,7 +78,7 @@ func (s *state) writeReducedStatus(ctx context.Context, refused error) error {
 const statusTooLargeText = "the API server refuses the status as too large beside the rest of the resource, and nothing is written without it; make spec, labels and annotations smaller, or have fewer objects"
 
 // tooLarge reports whether a status was refused because the resource would be too large with it.
-func (s *state) tooLarge(after map[string]any, err error) bool {
+func (s *subject) tooLarge(after map[string]any, err error) bool {
 	whole := s.cr.DeepCopy()
 	whole.Object["status"] = after
 	return cluster.IsTooLarge(whole, err)

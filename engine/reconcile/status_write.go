@@ -52,7 +52,7 @@ func (s *state) build(c status.Completion) map[string]any { return status.Build(
 func (s *state) statusInput(c status.Completion) status.Input {
 	name, digest := s.identify()
 	return status.Input{
-		Completion:   s.redacted(c),
+		Completion:   redacted(s.redactor, c),
 		Before:       s.before,
 		Generation:   s.cr.GetGeneration(),
 		Now:          s.Now(),
@@ -76,7 +76,7 @@ func (l *Reconciler) packageFault() string {
 
 // identify returns name and digest of the package. The status has them if the package does not run
 // here.
-func (s *state) identify() (name, digest string) {
+func (s *subject) identify() (name, digest string) {
 	if s.program != nil {
 		return s.program.Name(), s.program.Digest()
 	}
@@ -87,14 +87,14 @@ func (s *state) identify() (name, digest string) {
 
 // version returns the version of the application that the resource requests: spec.version, for
 // packages that support several, or else the API version.
-func (s *state) version() string {
+func (s *subject) version() string {
 	if desired, _, _ := unstructured.NestedString(s.before, "versions", "desired"); s.program == nil && desired != "" {
 		return desired
 	}
 	if v, ok, _ := unstructured.NestedString(s.cr.Object, "spec", "version"); ok && v != "" {
 		return v
 	}
-	return s.Kind.Version
+	return s.owner.Version
 }
 
 // write applies a status. It errors with a statusTooLargeError if the status does not fit.
@@ -126,15 +126,15 @@ func (s *state) write(ctx context.Context, after map[string]any) error {
 	return nil
 }
 
-func (s *state) key() types.NamespacedName {
+func (s *subject) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.owner.Namespace, Name: s.owner.Name}
 }
 
 // identity returns the custom resource without content. The UID prevents an apply from creating a
 // resource that was deleted in the meantime.
-func (s *state) identity() *unstructured.Unstructured {
+func (s *subject) identity() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
-	u.SetGroupVersionKind(s.Kind)
+	u.SetGroupVersionKind(s.owner.GroupVersionKind)
 	u.SetNamespace(s.owner.Namespace)
 	u.SetName(s.owner.Name)
 	u.SetUID(s.owner.UID)

@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 )
 
@@ -27,9 +29,9 @@ func TestTheVersionThatAResourceRequests(t *testing.T) {
 		{"a status that says nothing decides nothing", map[string]any{"version": "2"}, nil, true, "2"},
 	}
 	for _, row := range rows {
-		s := &state{
-			Reconciler: &Reconciler{Kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"}},
-			cr:         &unstructured.Unstructured{Object: map[string]any{"spec": row.spec}}, before: row.before,
+		s := &subject{
+			owner: ownership.Owner{Ref: cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"}}},
+			cr:    &unstructured.Unstructured{Object: map[string]any{"spec": row.spec}}, before: row.before,
 		}
 		if !row.missing {
 			s.program = &program.Program{}

@@ -216,6 +216,20 @@ func (c *fleeting) GetLive(ctx context.Context, ref cluster.Ref) (*unstructured.
 	return out, err
 }
 
+// overtaken is a cluster in which something happens just before an object is written.
+type overtaken struct {
+	cluster.Cluster
+	before func()
+}
+
+func (c *overtaken) Apply(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if before := c.before; u.GetName() == "settings" && before != nil {
+		c.before = nil
+		before()
+	}
+	return c.Cluster.Apply(ctx, u)
+}
+
 // Only the object that was decided about is adopted. Another one of its name may be anybody's.
 func TestE6AnObjectThatTakesThePlaceOfTheAdoptedOneKeepsItsController(t *testing.T) {
 	t.Parallel()
@@ -247,3 +261,51 @@ func TestE6AnObjectThatTakesThePlaceOfTheAdoptedOneKeepsItsController(t *testing
 		})
 	}
 }
+
+// Two find that an object is not there, and both create it.
+func TestAnObjectThatAppearsBeforeItIsCreatedIsDecidedAboutAnew(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason string
+		// appears creates the object.
+		appears func(*world)
+		want    string
+	}{
+		"by somebody else": {"it is not the resource's", func(w *world) {
+			w.put("somebody", object(kinds["ConfigMap"], w.owner.Namespace, "settings"))
+		}, "web: Failed OwnedByAnother"},
+		"by another process of the operator": {"it is as it should be", func(w *world) {
+			earlier := *w
+			earlier.cluster = w.site
+			earlier.mustRun()
+			w.wrote()
+		}, "web: Verified Verified"},
+		"by an older version of the package": {"it is brought up to date", func(w *world) {
+			earlier := *w
+			earlier.cluster = w.site
+			earlier.load(strings.Replace(settingsOf, "new", "old", 1))
+			earlier.mustRun()
+			w.wrote()
+		}, "web: Verified Verified"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, settingsOf)
+			w.cluster = &overtaken{w.site, func() { row.appears(w) }}
+			expectStates(t, w.mustRun(), row.want)
+			var want []string
+			if strings.Contains(name, "older") {
+				want = append(want, "update ConfigMap settings")
+			}
+			w.expectWrites(row.reason, want...)
+			if got := w.object("ConfigMap", "settings").Object["data"]; strings.Contains(row.want, "Verified") && !cmp.Equal(got, map[string]any{"state": "new"}) {
+				t.Errorf("%s: it has the data %v", row.reason, got)
+			}
+		})
+	}
+}
+
+// settingsOf is a package with one object.
+const settingsOf = `
+components: web: objects: settings: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "settings", data: state: "new"}
+`

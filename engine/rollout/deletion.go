@@ -76,7 +76,6 @@ func (d *deletion) remove(ctx context.Context, component string, e ownership.Ent
 	}
 	if gone {
 		d.inventory = d.inventory.Without(component, e)
-		delete(d.unwanted, e)
 	}
 	return gone
 }

@@ -167,9 +167,7 @@ func (pr *progress) waitsFor(c program.Component, o status.Component) []string {
 	}
 	var out []string
 	for _, e := range c.Edges {
-		up, known := pr.outcomes[e.To]
-		_, gone := pr.excluded[e.To]
-		if known && !gone && up.State != status.Excluded && !pr.passes(up, e) && !slices.Contains(out, e.To) {
+		if up := pr.outcomes[e.To]; up.State != status.Excluded && !pr.passes(up, e) && !slices.Contains(out, e.To) {
 			out = append(out, e.To)
 		}
 	}

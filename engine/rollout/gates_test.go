@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,9 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/status"
 	"operetta.dev/test/clustertest"
 )
 
@@ -142,6 +145,86 @@ components: b: {dependsOn: a: {}, objects: o: `+configMap("b", "")+`}
 	w.spec["size"] = int64(1)
 	w.mustRun()
 	w.expectWrites("what is there stays as it is")
+}
+
+// An adoption is more than a repair.
+func TestAComponentThatWaitsAdoptsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+components: a: {
+	requires: big: cr.spec.size > 1
+	objects: {o: `+configMap("o", "")+`, p: `+configMap("p", `, data: a: "b"`)+`}
+	policy: o: adopt: true
+}
+`)
+	w.spec["size"] = int64(2)
+	w.mustRun()
+	w.delete(w.object("ConfigMap", "o"))
+	w.put("somebody", object(kinds["ConfigMap"], w.owner.Namespace, "o"))
+	w.change("ConfigMap", "p", func(u *unstructured.Unstructured) { u.Object["data"] = map[string]any{} })
+	w.spec["size"] = int64(1)
+	expectStates(t, w.mustRun(), "a: Waiting WaitingForRequirement")
+	w.expectWrites("what is its own is repaired, and no more", "update ConfigMap p")
+	w.spec["size"] = int64(2)
+	expectStates(t, w.mustRun(), "a: Verified Verified")
+	w.expectWrites("it waits no more", "update ConfigMap o")
+}
+
+func TestAChangeOfNothingButReplicasIsScaling(t *testing.T) {
+	t.Parallel()
+	const body = `
+components: {
+	a: objects: o: _deployment & {metadata: name: "a", spec: replicas: cr.spec.size}
+	b: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "b", data: name: cr.spec.name}
+}
+`
+	for name, row := range map[string]struct {
+		reason string
+		spec   map[string]any
+		want   status.Change
+	}{
+		"nothing":               {"it is as it was", map[string]any{}, status.Unchanged},
+		"replicas":              {"the phase says that it scales", map[string]any{"size": int64(2)}, status.Rescaled},
+		"something else":        {"the phase says that it is rolled out", map[string]any{"name": "other"}, status.Changed},
+		"replicas and the rest": {"scaling is the least of it", map[string]any{"size": int64(2), "name": "other"}, status.Changed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, body)
+			w.mustRun()
+			w.available("a")
+			w.spec = row.spec
+			if got := w.mustRun().Completion.Change; got != row.want {
+				t.Errorf("%s: the change is %s, want %s", row.reason, got, row.want)
+			}
+		})
+	}
+}
+
+// forgetful is a cluster whose cache does not have the objects of a name, as that of a process which has just started.
+type forgetful struct {
+	cluster.Cluster
+	name string
+}
+
+func (c forgetful) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	if ref.Name == c.name {
+		return nil, nil
+	}
+	return c.Cluster.GetCached(ctx, ref)
+}
+
+func TestWhatTheCacheLacksIsSeenByTheOthersInTheSameRollout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+components: a: {objects: o: `+configMap("a", "")+`, outputs: uid: live.a.o.metadata.uid}
+components: b: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "b", data: uid: components.a.outputs.uid}
+`)
+	w.mustRun()
+	w.wrote()
+	w.cluster = forgetful{w.site, "a"}
+	expectStates(t, w.mustRun(), "a: Verified Verified", "b: Verified Verified")
+	w.expectWrites("all of it is there")
 }
 
 func TestEveryFailureIsReportedAndOthersGoOn(t *testing.T) {

@@ -149,6 +149,10 @@ func TestAPatchSaysWhyAnObjectIsNotAsItWants(t *testing.T) {
 			"what should not exist cannot be changed",
 			map[string]any{"on": false}, "extra.note", "NoSuchObject", "when is false",
 		},
+		"excluded with another": {
+			"it goes with what it depends on",
+			map[string]any{"on": false}, "tail.note", "NoSuchObject", "component tail should not exist: it depends on extra",
+		},
 		"createOnly": {
 			"an object that is there is left as it is",
 			nil, "once.seed", "Conflict", "createOnly",
@@ -159,7 +163,7 @@ func TestAPatchSaysWhyAnObjectIsNotAsItWants(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, patchable)
+			w := newWorld(t, patchable+`components: tail: {dependsOn: extra: {}, objects: note: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "tail"}}`)
 			w.mustRun()
 			if tc.spec != nil {
 				w.spec = tc.spec

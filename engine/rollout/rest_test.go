@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"fmt"
 	"testing"
 
 	"operetta.dev/engine/ownership"
@@ -24,6 +25,7 @@ func TestOnlyAResourceWithNothingToDoIsAtRest(t *testing.T) {
 	const body = `
 components: a: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "a"}
 `
+	const second = `components: a: objects: p: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "p", data: a: %s}`
 	foretold := func(w *world) rollout.Evaluator { return foreteller{w.program} }
 	asIs := func(*world, *rollout.Input) {}
 	for name, row := range map[string]struct {
@@ -53,6 +55,13 @@ components: a: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name:
 		},
 		"a component that is not ready": {
 			"the status has to say so", `components: a: objects: o: _deployment & {metadata: name: "a", spec: replicas: 1}`, foretold, asIs, false,
+		},
+		"a component that cannot be rendered as a whole": {
+			"the status has to say what it waits for", body + fmt.Sprintf(second, `"b"`),
+			func(w *world) rollout.Evaluator {
+				w.load(body + fmt.Sprintf(second, "live.a.o.data.never"))
+				return foreteller{w.program}
+			}, asIs, false,
 		},
 		"an entry of the inventory out of reach": {
 			"it is told, and forgotten", body, foretold,

@@ -101,6 +101,61 @@ func TestRenderedSecretsAreRedacted(t *testing.T) {
 	}
 }
 
+// So is the value of one that somebody else has written into its place.
+func TestSecretsOfTheResourceAreRedactedAsTheyAre(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `components: one: {
+	objects: o: {apiVersion: "v1", kind: "Secret", metadata: name: "one", data: password: "cGxhaW4="}
+	policy: o: apply: "createOnly"
+}`)
+	w.mustRun()
+	w.change("Secret", "one", func(u *unstructured.Unstructured) {
+		u.Object["data"] = map[string]any{"password": "Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5"}
+	})
+	redactor := redact.New()
+	e := &rollout.Engine{Package: w.program, Cluster: w.cluster, Reach: w.program.Reach()}
+	if _, err := e.Preview(t.Context(), rollout.Input{Owner: w.owner, CR: w.cr(), Inventory: w.inventory, Redactor: redactor}); err != nil {
+		t.Fatal(err)
+	}
+	if got := redactor.Text("it is correct-horse-battery"); strings.Contains(got, "horse") {
+		t.Errorf("it says %q", got)
+	}
+}
+
+// undefined is a cluster that has lost the definition of a kind since it was asked for it.
+type undefined struct {
+	cluster.Cluster
+
+	kind string
+}
+
+// Apply implements cluster.Cluster.
+func (u undefined) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if object.GetKind() == u.kind {
+		return nil, &cluster.KindNotServedError{Kind: object.GroupVersionKind()}
+	}
+	return u.Cluster.Apply(ctx, object)
+}
+
+func TestAKindWhoseDefinitionGoesWhileItIsWrittenIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+components: one: objects: o: {apiVersion: "v1", kind: "Secret", metadata: name: "one", stringData: a: "b"}
+components: two: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "two"}
+`)
+	w.cluster = undefined{w.site, "Secret"}
+	result := w.mustRun()
+	expectStates(t, result, "one: Waiting KindNotServed", "two: Verified Verified")
+	if got := message(result, "one"); !strings.HasPrefix(got, "object o: ") {
+		t.Errorf("it says %q, want which object", got)
+	}
+	if result.RequeueAfter == 0 {
+		t.Error("it is not looked at again, and no event tells of the definition")
+	}
+	w.cluster = w.site
+	expectStates(t, w.mustRun(), "one: Verified Verified", "two: Verified Verified")
+}
+
 // unscoped is a cluster whose discovery fails for a kind.
 type unscoped struct {
 	cluster.Cluster

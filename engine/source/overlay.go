@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -129,6 +130,65 @@ func (s *Snapshot) WithOverlays(overlays []Overlay) (*Snapshot, error) {
 	return out, nil
 }
 
+// An OverlayFile is a file of an overlay that a snapshot has. Overlays of such files make the same version of the
+// package elsewhere.
+type OverlayFile struct {
+	// File is its path as messages show it.
+	File string `json:"file"`
+	Text string `json:"text"`
+}
+
+// OverlayFiles returns the files of the overlays of a snapshot, in the order of their paths.
+func (s *Snapshot) OverlayFiles() []OverlayFile {
+	var out []OverlayFile
+	for name, shown := range s.shown {
+		out = append(out, OverlayFile{shown, string(s.authored[name].Data)})
+	}
+	slices.SortFunc(out, func(a, b OverlayFile) int {
+		return cmp.Or(strings.Compare(a.File, b.File), strings.Compare(a.Text, b.Text))
+	})
+	return out
+}
+
+// OverlaysOf returns the overlays that some files are of: those of one folder are one. It errors with an OverlayError if
+// a file is too large.
+func OverlaysOf(files []OverlayFile) ([]Overlay, error) {
+	in := map[string]Overlay{}
+	for _, f := range files {
+		if len(f.Text) > maxFileSize {
+			return nil, &OverlayError{File: f.File, Err: tooLargeError(f.File, maxFileSize)}
+		}
+		o := in[path.Dir(f.File)]
+		o.files = append(o.files, overlayFile{shown: f.File, base: path.Base(f.File), data: []byte(f.Text)})
+		in[path.Dir(f.File)] = o
+	}
+	var out []Overlay
+	for _, dir := range slices.Sorted(maps.Keys(in)) {
+		out = append(out, in[dir])
+	}
+	return out, nil
+}
+
+// ShowingOverlays returns the same version of the package, whose messages show the files of overlays that are among some
+// as these say.
+func (s *Snapshot) ShowingOverlays(files []OverlayFile) *Snapshot {
+	out := *s
+	out.shown = maps.Clone(s.shown)
+	for _, f := range files {
+		at := nameOfOverlay(s.dir, path.Base(f.File), []byte(f.Text))
+		if _, has := out.shown[at]; has {
+			out.shown[at] = f.File
+		}
+	}
+	return &out
+}
+
+// nameOfOverlay returns the path of a file of an overlay in a snapshot.
+func nameOfOverlay(dir, base string, data []byte) string {
+	sum := sha256.Sum256(append([]byte(base+"\n"), data...))
+	return path.Join(dir, "overlay."+hex.EncodeToString(sum[:6])+"."+base)
+}
+
 // shownOverlay returns how messages show a file of an overlay: from the working directory, if it is below it.
 func shownOverlay(dir, name string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
@@ -164,8 +224,7 @@ func (c *collector) addOverlays(dir string, overlays []Overlay) (map[string]stri
 			if err := checkOverlay(f, declared); err != nil {
 				return nil, err
 			}
-			sum := sha256.Sum256(append([]byte(f.base+"\n"), f.data...))
-			at := path.Join(dir, "overlay."+hex.EncodeToString(sum[:6])+"."+f.base)
+			at := nameOfOverlay(dir, f.base, f.data)
 			if shown[at] != "" {
 				continue // the same overlay twice
 			}

@@ -5,6 +5,7 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/vet"
 	"operetta.dev/test/inline"
@@ -45,8 +46,12 @@ components: w: objects: c: {apiVersion: "a.example/v1", kind: "Widget", metadata
 			if err != nil {
 				t.Fatal(err)
 			}
+			p, _, err := program.SuspectCheaply(s)
+			if err != nil {
+				t.Fatal(err)
+			}
 			got := ""
-			for _, f := range vet.Types(s, nil) {
+			for _, f := range vet.Examine(p, nil).Types(nil) {
 				got += f.Text()
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -10,6 +10,7 @@
 // decide. They report all faults at once, sorted, each with what to write instead.
 //
 //	p, err := program.Load(snapshot)
-//	faults, warnings, questions := vet.All(p, scopes)
-//	more := vet.Types(snapshot, faults)
+//	e := vet.Examine(p, scopes)
+//	faults, warnings, questions := e.All()
+//	more := e.Types(faults)
 package vet

@@ -64,7 +64,7 @@ func wantOneWarning(t *testing.T, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, got, _ := vet.All(p, nil)
+	_, got, _ := vet.Examine(p, nil).All()
 	if len(got) != 1 || got[0].Path != "cr.spec.size" {
 		t.Errorf("got %v", got)
 	}

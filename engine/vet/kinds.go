@@ -6,15 +6,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"operetta.dev/engine/program"
 	"operetta.dev/engine/program/syntax"
 )
 
-// Kinds returns the kinds of the objects that a package renders, sorted, as far as they are known
+// Kinds returns the kinds of the objects that the package renders, sorted, as far as they are known
 // without a custom resource.
-func Kinds(p *program.Program) []schema.GroupKind {
-	v := newView(p, nil)
-	components := v.template
+func (e *Examination) Kinds() []schema.GroupKind {
+	v := e.view()
+	components := slices.Clone(v.template)
 	for _, s := range v.samples {
 		components = append(components, s.rollout.Components...)
 	}

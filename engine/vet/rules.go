@@ -37,6 +37,7 @@ var faultRules = []rule{
 var warningRules = []rule{
 	{"copies", "content of Secrets that is copied to where more people may read it", "a-secret-that-is-copied-is-warned-of", copies},
 	{"growth", "work whose amount a user decides", "what-grows-without-a-limit-is-warned-of", growth},
+	{"enumerations", "enumerations with so many values that an evaluation takes long", "an-enumeration-with-very-many-values-is-warned-of", enumerations},
 	{"missing_stars", "values that look like defaults, and are none", "a-default-without-its-star-is-warned-of", missingStars},
 	{"booleans", "names of fields that YAML reads as booleans", "a-field-that-yaml-reads-as-a-boolean-is-warned-of", booleans},
 	{"versions", "versions of Kubernetes' kinds that are served no more", "a-version-that-is-served-no-more-is-warned-of", versions},

@@ -30,7 +30,7 @@ func TestEachRuleIsInTheFileOfItsNameAndFindsItsExample(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if found := r.find(newView(load(t, archive), nil)); len(found) == 0 {
+			if found := r.find(Examine(load(t, archive), nil).view()); len(found) == 0 {
 				t.Errorf("the rule finds nothing in %s", r.example)
 			}
 		})

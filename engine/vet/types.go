@@ -11,30 +11,30 @@ import (
 	"operetta.dev/engine/source"
 )
 
-// Types returns the faults that the complete Kubernetes types find in a package, by position, without
+// Types returns the faults that the complete Kubernetes types find in the package, by position, without
 // those that are known already. The package may have other faults.
 //
 // It checks each object against the type of its kind, as the package alone has it and as the samples
 // render it, and what the package reads of live objects and inputs. Other uses of the types, such as a template that nothing uses, are checked like stock
 // cue vet does: by compiling the package with the complete types.
-func Types(s *source.Snapshot, known fault.Faults) fault.Faults {
-	complete, err := s.Complete()
+func (e *Examination) Types(known fault.Faults) fault.Faults {
+	p := e.program
+	complete, err := p.Snapshot().Complete()
 	if err != nil {
 		return fault.Faults{{Message: err.Error()}}
 	}
-	p, _, err := program.SuspectCheaply(s)
-	if err != nil {
-		return nil //nolint:nilerr // Package has reported it
-	}
 	kinds := program.NewKinds(complete)
 	found := append(p.Static().LiveFaults(kinds), p.TypeFaults(kinds, nil)...)
-	for _, s := range samples(p) {
+	for _, s := range e.samples() {
 		found = append(found, beside(p.TypeFaults(kinds, &s.session), found)...)
 	}
 	found = slices.DeleteFunc(found, func(f fault.Fault) bool {
 		return slices.ContainsFunc(known, func(k fault.Fault) bool { return k.Path == f.Path && k.Code == f.Code })
 	})
-	found = append(p.Shown(found...), beside(compiled(complete), found, known)...)
+	found = p.Shown(found...)
+	if p.ImportsTypes() { // else it compiles to the same
+		found = append(found, beside(compiled(complete), found, known)...)
+	}
 	return merged(found)
 }
 

@@ -1,11 +1,9 @@
 package vet_test
 
 import (
-	"errors"
 	"testing"
 	"testing/fstest"
 
-	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/vet"
@@ -25,11 +23,12 @@ func TestTypes(t *testing.T) {
 		if err != nil {
 			c.Fatalf("not a question of the types: %v", err)
 		}
-		known, _, _ := vet.All(p, nil)
+		e := vet.Examine(p, nil)
+		known, _, _ := e.All()
 		if len(known) > 0 {
 			c.Fatalf("not a question of the types: %v", known)
 		}
-		faults := vet.Types(s, known)
+		faults := e.Types(known)
 		if len(faults) == 0 {
 			c.Want("want", "no faults")
 			return
@@ -55,12 +54,11 @@ componets: {}
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = program.Load(s)
-	known, ok := errors.AsType[fault.Faults](err)
-	if !ok {
-		t.Fatalf("the package is wrong, and loading it says %v", err)
+	p, known, err := program.Suspect(s)
+	if err != nil || len(known) == 0 {
+		t.Fatalf("the package is wrong, and loading it says %v, %v", known, err)
 	}
-	if more := vet.Types(s, known); len(more) > 0 {
+	if more := vet.Examine(p, nil).Types(known); len(more) > 0 {
 		t.Errorf("said twice: %v", more)
 	}
 }

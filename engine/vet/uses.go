@@ -51,12 +51,12 @@ type Use struct {
 	Position fault.Position `json:"position"`
 }
 
-// UsesOf returns the kinds that a package may render and read in any of its branches. A kind that only
-// an evaluation knows is a fault. given has the scopes of the kinds whose definitions the author has
-// provided.
-func UsesOf(p *program.Program, given Scopes) (Uses, fault.Faults) {
+// Uses returns the kinds that the package may render and read in any of its branches. A kind that only
+// an evaluation knows is a fault.
+func (e *Examination) Uses() (Uses, fault.Faults) {
+	p := e.program
 	f := &usesFinder{
-		view: newView(p, given), kinds: map[schema.GroupKind]*Use{}, plurals: map[schema.GroupKind]string{},
+		view: e.view(), kinds: map[schema.GroupKind]*Use{}, plurals: map[schema.GroupKind]string{},
 		out: Uses{Package: p.Name(), ClusterScoped: p.Meta().ClusterScoped},
 	}
 	f.policies = f.Syntax().Policies()

@@ -21,7 +21,7 @@ func TestPackage(t *testing.T) {
 		if err != nil {
 			c.Fatalf("not a question of the check: %v", err)
 		}
-		faults, warnings, _ := vet.All(p, nil)
+		faults, warnings, _ := vet.Examine(p, nil).All()
 		if c.File("warnings") != nil {
 			c.Want("warnings", warnings.Error())
 		}

@@ -20,8 +20,7 @@ type view struct {
 	scopes Scopes
 }
 
-func newView(p *program.Program, given Scopes) *view {
-	made := samples(p)
+func newView(p *program.Program, given Scopes, made []sample) *view {
 	return &view{Program: p, Static: p.Static(), template: p.Template(), samples: made, scopes: given.withOwn(p, made)}
 }
 

@@ -163,7 +163,7 @@ func (a *asking) learn() {
 func (a *asking) answer() (Answer, error) {
 	c, o := a.of.component, a.of.object
 	ref := o.Identity
-	origins, err := a.program.Origins(a.out.Evaluated, a.out.Rollout, c.Name, o.Name, a.path)
+	origins, asText, err := a.origins()
 	if err != nil {
 		return Answer{}, err
 	}
@@ -175,13 +175,17 @@ func (a *asking) answer() (Answer, error) {
 	a.secret = (ref.Kind == syntax.SecretKind || ref.Kind == "") && (len(a.path) == 0 || slices.Contains(secretFields, a.path[0].Name()))
 	a.secret = a.secret || origins.Secret
 	out.Secret = a.secret
-	value, rendered := lookup(o.Manifest, a.path)
+	stored, path := a.stored()
+	value, rendered := lookup(stored, path)
 	if rendered {
 		out.Written, out.Value = true, a.shown(value)
 	}
-	if live != nil && (len(a.path) == 0 || a.path[0].Name() != "stringData") { // a Secret is never read with that
+	if asText {
+		out.Notes = append(out.Notes, storedAs)
+	}
+	if live != nil {
 		out.Namespace = live.GetNamespace()
-		out.Live = a.inCluster(live, value, rendered)
+		out.Live = a.inCluster(live, stored, path)
 	}
 	if !out.Written && (out.Live == nil || !out.Live.Exists) {
 		return Answer{}, a.unknown(origins, live)
@@ -259,9 +263,10 @@ func (a *asking) masked(texts []string) []string {
 	return out
 }
 
-// inCluster says what a live object has.
-func (a *asking) inCluster(live *unstructured.Unstructured, wanted any, written bool) *Live {
-	path := aligned(live, a.of.object.Manifest, a.path)
+// inCluster says what a live object has at a path, where the package renders another one.
+func (a *asking) inCluster(live *unstructured.Unstructured, stored map[string]any, path []fieldpath.Part) *Live {
+	wanted, written := lookup(stored, path)
+	path = aligned(live, stored, path)
 	value, exists := lookup(live.Object, path)
 	out := &Live{Exists: exists, Owners: owners(live, path)}
 	if exists && len(path) > 0 {

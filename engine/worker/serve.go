@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 
 	"operetta.dev/engine/compile"
 	"operetta.dev/engine/program"
@@ -46,6 +47,7 @@ type received struct {
 // Serve answers the requests that another process writes until that ends, and then ends this process. It
 // errors if the process cannot be limited, or an answer cannot be written.
 func Serve(in io.Reader, out io.Writer, l Limits) error {
+	collectAsBefore := sync.OnceFunc(CollectLess())
 	g, err := guardMemory(l.Memory)
 	if err != nil {
 		return err
@@ -64,7 +66,11 @@ func Serve(in io.Reader, out io.Writer, l Limits) error {
 		if err != nil {
 			return fmt.Errorf("answering: %w", err)
 		}
-		answer = s.answer(<-requests)
+		r := <-requests
+		if !r.Load {
+			collectAsBefore()
+		}
+		answer = s.answer(r)
 	}
 }
 

@@ -19,12 +19,12 @@ const (
 // large are the types that have more methods, and how many they may have: they are phases over one state, see
 // docs/design/0092-a-program-in-parts.md. A limit here may fall, and no type comes in.
 var large = map[string]int{
-	"engine/packages.Reconciler":    90,
-	"engine/reconcile.state":        65,
-	"engine/controller.Manager":     65,
-	"engine/crd.generator":          60,
-	"engine/cluster/memory.Cluster": 50,
-	"engine/compile.translator":     45,
+	"engine/packages.Reconciler":    62,
+	"engine/reconcile.state":        50,
+	"engine/controller.Manager":     62,
+	"engine/crd.generator":          57,
+	"engine/cluster/memory.Cluster": 46,
+	"engine/compile.translator":     41,
 }
 
 func TestFunctionsAndFilesAreShort(t *testing.T) {

@@ -26,8 +26,9 @@ func vetted(t testing.TB, dir string) check.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	faults, _, _ := vet.All(p, nil)
-	faults = append(faults, vet.Types(s, faults)...)
+	e := vet.Examine(p, nil)
+	faults, _, _ := e.All()
+	faults = append(faults, e.Types(faults)...)
 	if len(faults) > 0 {
 		t.Fatal(faults)
 	}

@@ -72,10 +72,11 @@ func (m mutant) find(t *testing.T) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if faults, _, _ := vet.All(p, nil); len(faults) > 0 {
+	e := vet.Examine(p, nil)
+	if faults, _, _ := e.All(); len(faults) > 0 {
 		return "a rule: " + faults[0].Error(), nil
 	}
-	if faults := vet.Types(s, nil); len(faults) > 0 {
+	if faults := e.Types(nil); len(faults) > 0 {
 		return "a type: " + faults[0].Error(), nil
 	}
 	report, err := check.Run(t.Context(), p, check.Options{})

@@ -26,6 +26,7 @@ const translatedBody = `
 		// With mode tls, name a certificate.
 		cert!: _
 	}
+	storage?: {kind: "disk", size: int} | {kind: "bucket", name!: string}
 	source: {git?: string, oci?: string} & matchN(1, [{git!: _}, {oci!: _}])
 }
 components: web: objects: map: {
@@ -55,6 +56,11 @@ func TestTheAPIServerRefusesWhatCUERefusesOfSeveralFields(t *testing.T) {
 		"bound":       {"max has a default, which min exceeds", map[string]any{"min": 4, "source": git}, []string{"spec.max", "max must be >= min"}},
 		"certificate": {"the comment of the author is the message", map[string]any{"mode": "tls", "source": git}, []string{"spec.cert", "Required value", "With mode tls, name a certificate."}},
 		"both":        {"one of two", map[string]any{"source": map[string]any{"git": "a", "oci": "b"}}, []string{"spec.source", "git, oci"}},
+		"disk":        {"what the kind requires is there", map[string]any{"source": git, "storage": map[string]any{"kind": "disk", "size": 1}}, nil},
+		"untold":      {"CUE fills the kind in", map[string]any{"source": git, "storage": map[string]any{"name": "b"}}, nil},
+		"incomplete":  {"a bucket has a name", map[string]any{"source": git, "storage": map[string]any{"kind": "bucket"}}, []string{"spec.storage", `kind "bucket" requires name`}},
+		"mixed":       {"a disk has none", map[string]any{"source": git, "storage": map[string]any{"kind": "disk", "size": 1, "name": "b"}}, []string{"spec.storage", `kind "disk" allows no name`}},
+		"undecidable": {"it may be either", map[string]any{"source": git, "storage": map[string]any{}}, []string{"spec.storage", "set kind"}},
 		"none":        {"one of two", map[string]any{"source": map[string]any{}}, []string{"spec.source", "git, oci"}},
 	} {
 		u := p.Thing(s.Env, name, tc.spec)

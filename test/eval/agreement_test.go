@@ -178,7 +178,7 @@ func packagesAmong(all fstest.MapFS) map[string]*program.Program {
 		if err != nil {
 			continue
 		}
-		if faults, _, _ := vet.All(p, nil); len(faults) == 0 {
+		if faults, _, _ := vet.Examine(p, nil).All(); len(faults) == 0 {
 			out[dir] = p
 		}
 	}

@@ -27,7 +27,7 @@ func TestThePackagesOfThisRepositoryHaveNeitherFaultsNorWarnings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			faults, warnings, _ := vet.All(p, nil)
+			faults, warnings, _ := vet.Examine(p, nil).All()
 			if len(faults) > 0 {
 				t.Error(faults)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"go/ast"
-	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
@@ -19,6 +18,19 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
+// onlyTime imports a package time that has no more than a Duration.
+type onlyTime struct{}
+
+// Import implements types.Importer.
+func (onlyTime) Import(path string) (*types.Package, error) {
+	pkg := types.NewPackage(path, "time")
+	name := types.NewTypeName(token.NoPos, pkg, "Duration", nil)
+	types.NewNamed(name, types.Typ[types.Int64], nil)
+	pkg.Scope().Insert(name)
+	pkg.MarkComplete()
+	return pkg, nil
+}
+
 // findIn returns the mutants of a source file.
 func findIn(t *testing.T, source string) *file {
 	t.Helper()
@@ -28,7 +40,7 @@ func findIn(t *testing.T, source string) *file {
 		t.Fatal(err)
 	}
 	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
-	config := types.Config{Importer: importer.Default()}
+	config := types.Config{Importer: onlyTime{}}
 	pkg, err := config.Check("p", set, []*ast.File{syntax}, info)
 	if err != nil {
 		t.Fatal(err)
@@ -84,14 +96,15 @@ func TestMutantsOfASnippet(t *testing.T) {
 func TestEachMutantIsASwitchInTheSource(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]string{
-		"var v = a == 2":           "var v = ((a == mutant__.OneMore[int](2, 2)) != mutant__.On(1))",
-		"var v = a < 2":            "var v = mutant__.Less(1, a , mutant__.OneMore[int](2, 2))",
-		"var v = x && y":           "var v = ((((x) != mutant__.On(1)) && ((y) != mutant__.On(1))) != mutant__.On(1))",
-		"var v = !x":               "var v = ((!x) != mutant__.On(1))",
-		"var v = true":             "var v = ((true) != mutant__.On(1))",
-		"var v int64 = 7":          "var v int64 = mutant__.OneMore[int64](1, 7)",
-		"func f() { g(); return }": "func f() { if !mutant__.On(1) { g() }; if !mutant__.On(2) { return } }",
-		"const c = 7":              "const c = 7",
+		"var v = a == 2":                         "var v = ((a == mutant__.OneMore[int](2, 2)) != mutant__.On(1))",
+		"var v = a < 2":                          "var v = mutant__.Less(1, a , mutant__.OneMore[int](2, 2))",
+		"var v = x && y":                         "var v = ((((x) != mutant__.On(1)) && ((y) != mutant__.On(1))) != mutant__.On(1))",
+		"var v = !x":                             "var v = ((!x) != mutant__.On(1))",
+		"var v = true":                           "var v = ((true) != mutant__.On(1))",
+		"var v int64 = 7":                        "var v int64 = mutant__.OneMore[int64](1, 7)",
+		`import "time"; var v time.Duration = 0`: `import "time"; var v time.Duration = mutant__.Longer(1, 0)`,
+		"func f() { g(); return }":               "func f() { if !mutant__.On(1) { g() }; if !mutant__.On(2) { return } }",
+		"const c = 7":                            "const c = 7",
 	} {
 		rest := "\n\nvar (a int; x, y bool; g func())\n"
 		got := string(findIn(t, "package p\n\n"+source+rest).mutate("m", nil))

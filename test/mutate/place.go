@@ -220,8 +220,8 @@ func (f *finder) condition(n *ast.IfStmt) {
 	f.negation(n.Cond, "if not "+f.source(n.Cond))
 }
 
-// literal records the mutant of an integer that is one more. It leaves out integers without a type, which
-// have to be constants.
+// literal records the mutant of an integer that is one more, or of no duration that is a second: nobody writes a
+// nanosecond by mistake, and no test would notice. It leaves out integers without a type, which have to be constants.
 func (f *finder) literal(n *ast.BasicLit) {
 	v, err := strconv.Atoi(n.Value)
 	if err != nil || n.Kind != token.INT {
@@ -229,6 +229,10 @@ func (f *finder) literal(n *ast.BasicLit) {
 	}
 	name := types.TypeString(f.pkg.TypesInfo.TypeOf(n), f.qualifier)
 	if strings.HasPrefix(name, "untyped ") {
+		return
+	}
+	if v == 0 && types.TypeString(f.pkg.TypesInfo.TypeOf(n), nil) == "time.Duration" {
+		f.add(n, "mutant__.Longer(%d, ", ")", "1s for 0")
 		return
 	}
 	f.add(n, "mutant__.OneMore["+name+"](%d, ", ")", fmt.Sprintf("%d for %d", v+1, v))

@@ -243,6 +243,9 @@ func TestWhatIsMissingInOneNamespaceIsNamedAndStopsNoOther(t *testing.T) {
 				}
 				return harness.Ready(u)
 			})
+			if err := o.measured(operator, far, row.resource); err == nil {
+				t.Error("the metric still says that the namespace is refused")
+			}
 		})
 	}
 }
@@ -279,7 +282,7 @@ func (s *several) named(o *harness.Operator, cr *unstructured.Unstructured, reso
 	if resource != "services" {
 		for line := range harness.Lines(o.Log.From(0), "a kind cannot be read") {
 			if strings.Contains(line, "Thing") && strings.Contains(line, cr.GetNamespace()) {
-				return nil
+				return s.measured(o, cr.GetNamespace(), resource)
 			}
 		}
 		return harness.ErrNotYet
@@ -291,6 +294,15 @@ func (s *several) named(o *harness.Operator, cr *unstructured.Unstructured, reso
 	c := harness.Condition(u, "Ready")
 	if message, _ := c["message"].(string); c["reason"] != "KindUnreadable" || !strings.Contains(message, `in the namespace "`+cr.GetNamespace()+`"`) {
 		return fmt.Errorf("Ready is %v", c)
+	}
+	return nil
+}
+
+// measured returns nil if a metric says that the resources in a namespace may not be read.
+func (s *several) measured(o *harness.Operator, namespace, resource string) error {
+	want := fmt.Sprintf("operetta_namespaces_refused{controller=%q,namespace=%q} 1", s.p.Controller(), namespace)
+	if resource == "services" || !strings.Contains(o.Metrics(), want) {
+		return fmt.Errorf("there is no metric %s", want)
 	}
 	return nil
 }

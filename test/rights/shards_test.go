@@ -73,3 +73,46 @@ func TestShardsServePackagesOfTheClusterByTheRolesThatArePrinted(t *testing.T) {
 		}
 	}
 }
+
+// The roles of an operator without shards are applied over those of one with shards, and its process takes over from theirs.
+func TestShardsAreTakenAwayByTheRolesThatArePrintedWithoutThem(t *testing.T) {
+	t.Parallel()
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "shardsaway", strings.ReplaceAll(shardBody, "VERSION", "a"))
+	account := s.Namespace + "/operator"
+	apply(t, operetta(t, "rbac", p.Dir, "--shards", "2", "--service-account", account))
+	s.User = "system:serviceaccount:" + s.Namespace + ":operator"
+	var err error
+	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:serviceaccounts"); err != nil {
+		t.Fatal(err)
+	}
+	from := harness.MarkAudit(t)
+	start := func(more ...string) *harness.Operator {
+		return s.StartOperator(append([]string{p.Dir, harness.Everywhere, harness.Alone, "--leader-elect", "--leader-elect-namespace", s.Namespace}, more...)...)
+	}
+	sharded := []*harness.Operator{start("--shards", "2", "--shard", "0"), start("--shards", "2", "--shard", "1")}
+	var all []*unstructured.Unstructured
+	for i := range 6 {
+		all = append(all, s.Create(p.Thing(s, fmt.Sprint("r", i), nil)))
+	}
+	for _, cr := range all {
+		s.ExpectResourceReady(cr)
+	}
+
+	apply(t, operetta(t, "rbac", p.Dir, "--service-account", account))
+	alone := start()
+	alone.ExpectLog("nothing is served until all processes of the other number of shards have ended")
+	sharded[0].Stop()
+	sharded[1].Kill() // its Lease has to expire
+	for _, cr := range all {
+		s.Patch(cr, harness.Spec(map[string]any{"text": "b"}))
+	}
+	for _, cr := range all {
+		s.ExpectData("settings-"+cr.GetName(), "text", "b")
+	}
+	for _, e := range s.RequestsOf(from, s.User) {
+		if e.Code == 403 {
+			t.Errorf("refused: %s %s", e.Verb, e.RequestURI)
+		}
+	}
+}

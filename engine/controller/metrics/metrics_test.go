@@ -89,6 +89,7 @@ func TestF36K48ResourcesAreCountedUntilTheyAreGone(t *testing.T) {
 	m := metrics.New()
 	c := m.Controller("shops")
 	c.Parked(func() int { return 3 })
+	c.Refused(func() []string { return []string{"team-a"} })
 	c.Observe(key("a"), status.Summary{Phase: status.PhaseReady})
 	c.Observe(key("a"), waitingFor("web", began)) // the last one counts
 	c.Observe(key("b"), status.Summary{Phase: status.PhaseReady, Paused: true, Digest: "sha256:2"})
@@ -100,6 +101,9 @@ operetta_component_waiting_since_timestamp_seconds{component="web",controller="s
 # TYPE operetta_components gauge
 operetta_components{component="config",controller="shops",state="Verified"} 1
 operetta_components{component="web",controller="shops",state="Waiting"} 1
+# HELP operetta_namespaces_refused 1 for each namespace in which the operator may not list or watch the custom resources, so that it serves none of them; the namespace is empty for all.
+# TYPE operetta_namespaces_refused gauge
+operetta_namespaces_refused{controller="shops",namespace="team-a"} 1
 # HELP operetta_resources Custom resources, by phase; it is empty for one that has none.
 # TYPE operetta_resources gauge
 operetta_resources{controller="shops",phase="Created"} 0
@@ -119,7 +123,7 @@ operetta_resources_paused{controller="shops"} 1
 # HELP operetta_workqueue_parked Requests that wait beside the queue until slow or suspect resources may have a worker; workqueue_depth does not count them.
 # TYPE operetta_workqueue_parked gauge
 operetta_workqueue_parked{controller="shops"} 3
-`, "operetta_component_waiting_since_timestamp_seconds", "operetta_components", "operetta_resources", "operetta_resources_by_package_digest",
+`, "operetta_component_waiting_since_timestamp_seconds", "operetta_components", "operetta_namespaces_refused", "operetta_resources", "operetta_resources_by_package_digest",
 		"operetta_resources_paused", "operetta_workqueue_parked")
 	c.Gone(key("a"))
 	c.Gone(key("never there"))

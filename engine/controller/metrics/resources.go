@@ -33,7 +33,9 @@ var (
 	descDigests   = desc("operetta_resources_by_package_digest", "Custom resources, by the version of the package that they were last reconciled with.", "digest")
 	descStates    = desc("operetta_components", "Components of all custom resources of a kind, by name and state.", "component", "state")
 	descParked    = desc("operetta_workqueue_parked", "Requests that wait beside the queue until slow or suspect resources may have a worker; workqueue_depth does not count them.")
-	descWaiting   = desc("operetta_component_waiting_since_timestamp_seconds",
+	descRefused   = desc("operetta_namespaces_refused",
+		"1 for each namespace in which the operator may not list or watch the custom resources, so that it serves none of them; the namespace is empty for all.", "namespace")
+	descWaiting = desc("operetta_component_waiting_since_timestamp_seconds",
 		"When a component that is not done came into its state, in seconds since 1970, for those of a controller that have waited longest.",
 		"namespace", "name", "component", "state", "reason")
 )
@@ -57,6 +59,8 @@ type controllerResources struct {
 	components map[string]bool
 	// parked returns how many requests wait beside the queue; it may be nil.
 	parked func() int
+	// refused returns the namespaces whose resources may not be read; it may be nil.
+	refused func() []string
 }
 
 // resources returns the resources of a controller. The caller holds the lock.
@@ -73,6 +77,13 @@ func (c *Controller) Parked(count func() int) {
 	c.metrics.resources.mu.Lock()
 	defer c.metrics.resources.mu.Unlock()
 	c.resources().parked = count
+}
+
+// Refused makes each scrape ask in which namespaces the resources of the controller may not be read.
+func (c *Controller) Refused(namespaces func() []string) {
+	c.metrics.resources.mu.Lock()
+	defer c.metrics.resources.mu.Unlock()
+	c.resources().refused = namespaces
 }
 
 // Observe implements reconcile.Observer.
@@ -114,7 +125,7 @@ func (r *resources) remove(controller string) {
 
 // Describe implements prometheus.Collector.
 func (r *resources) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descResources, descPaused, descDigests, descStates, descParked, descWaiting} {
+	for _, d := range []*prometheus.Desc{descResources, descPaused, descDigests, descStates, descParked, descRefused, descWaiting} {
 		out <- d
 	}
 }
@@ -140,6 +151,7 @@ type counted struct {
 	states  map[componentState]int
 	waiting []waiting
 	parked  int
+	refused []string
 }
 
 // A componentState is the name and the state of a component.
@@ -176,6 +188,9 @@ func (r *controllerResources) count() counted {
 	}
 	if r.parked != nil {
 		out.parked = r.parked()
+	}
+	if r.refused != nil {
+		out.refused = r.refused()
 	}
 	out.limit()
 	return out
@@ -242,6 +257,9 @@ func (c counted) metrics(controller string) []prometheus.Metric {
 	}
 	gauge(descPaused, float64(c.paused))
 	gauge(descParked, float64(c.parked))
+	for _, namespace := range c.refused {
+		gauge(descRefused, 1, namespace)
+	}
 	for digest, n := range c.digests {
 		gauge(descDigests, float64(n), digest)
 	}

@@ -56,7 +56,7 @@ func newCache(mgr Connection, namespace string, options cache.Options, decode de
 	out := Cache{errors: &watchErrors{}}
 	options.HTTPClient, options.Scheme, options.Mapper = mgr.GetHTTPClient(), mgr.GetScheme(), mgr.GetRESTMapper()
 	options.DefaultWatchErrorHandler = out.errors.handle
-	options.NewInformer = newPatientInformer(mgr.GetLogger(), newStreams(mgr.GetConfig(), namespace, options, decode), out.errors.note)
+	options.NewInformer = newPatientInformer(mgr.GetLogger(), newStreams(mgr.GetConfig(), namespace, options, decode), out.errors.note, out.errors.may)
 	if namespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
 	}

@@ -15,14 +15,14 @@ import (
 
 // newPatientInformer returns the constructor of the informers of a cache. If the operator may not list or
 // watch a kind, such an informer tries again in an even interval, so that it runs soon after the
-// permission is given. It reads unstructured objects from streams. note is called with the kind and the error of each try;
-// it may be nil.
-func newPatientInformer(log logr.Logger, from *streams, note func(kind string, err error)) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
+// permission is given. It reads unstructured objects from streams. note is called with the kind and the error of each try,
+// and may with whether the kind may be read, as far as a try has shown it; both may be nil.
+func newPatientInformer(log logr.Logger, from *streams, note func(kind string, err error), may func(kind string, may bool)) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
 	return func(usual toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		from := from.orDefault(object, usual)
 		patient := &patientListerWatcher{
 			ListerWatcher: from, from: toolscache.ToListerWatcherWithContext(from), pause: refusedInterval, log: log,
-			note: note, kind: object.GetObjectKind().GroupVersionKind().String(),
+			note: note, may: may, kind: object.GetObjectKind().GroupVersionKind().String(),
 		}
 		return toolscache.NewSharedIndexInformer(patient, object, resync, indexers)
 	}
@@ -36,6 +36,7 @@ type patientListerWatcher struct {
 	kind  string
 	pause time.Duration
 	note  func(string, error)
+	may   func(string, bool)
 	log   logr.Logger
 
 	mu      sync.Mutex
@@ -86,6 +87,9 @@ func (p *patientListerWatcher) report(err error) {
 	refused := apierrors.IsForbidden(err)
 	if refused && p.note != nil {
 		p.note(p.kind, err)
+	}
+	if p.may != nil && (refused || err == nil) {
+		p.may(p.kind, !refused)
 	}
 	if refused && !p.refused {
 		p.log.Info("a kind cannot be read: the operator lacks a permission", "kind", p.kind, "error", err.Error())

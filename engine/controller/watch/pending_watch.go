@@ -158,6 +158,29 @@ func RequestFrom(ctx context.Context) ctrl.Request {
 type watchErrors struct {
 	mu     sync.Mutex
 	byKind map[string]error
+	// refused are the kinds that may not be listed or watched at present.
+	refused map[string]bool
+}
+
+// may records whether a kind may be listed and watched.
+func (e *watchErrors) may(kind string, may bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if may {
+		delete(e.refused, kind)
+		return
+	}
+	if e.refused == nil {
+		e.refused = map[string]bool{}
+	}
+	e.refused[kind] = true
+}
+
+// isRefused reports whether a kind may not be listed or watched at present.
+func (e *watchErrors) isRefused(kind schema.GroupVersionKind) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.refused[kind.String()]
 }
 
 // handle is the handler of the cache's errors.

@@ -140,6 +140,17 @@ func (k *KindResources) WatchedIn(namespace string) string {
 	return namespace
 }
 
+// Refused returns the namespaces in which the operator may not list or watch the resources at present, so that nobody sees them; "" is all.
+func (k *KindResources) Refused() []string {
+	var out []string
+	for _, place := range k.places {
+		if k.from.parts[place].errors.isRefused(k.kind) {
+			out = append(out, place)
+		}
+	}
+	return out
+}
+
 // UID returns the UID of a resource. It returns "" for an unknown resource, and for every one until its cache has synced.
 func (k *KindResources) UID(key types.NamespacedName) types.UID {
 	if u := k.Get(key); u != nil {

@@ -2,6 +2,7 @@ package picture_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"flag"
@@ -44,6 +45,13 @@ func TestAPictureIsDrawnTheSameEachTimeInEachFormat(t *testing.T) {
 		"example.dot":     func() string { return example().DOT() },
 		"example.mermaid": func() string { return example().Mermaid() },
 		"example.txt":     func() string { return example().EdgeList() },
+		"example.json": func() string {
+			text, err := json.MarshalIndent(example().Data(), "", "  ")
+			if err != nil {
+				t.Error(err)
+			}
+			return string(text) + "\n"
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -116,3 +116,6 @@ func eachNamed(files []*ast.File, each func(name string, n ast.Node) bool) {
 }
 
 func positionOf(n ast.Node) fault.Position { return fault.At(n.Pos()) }
+
+// Enumerations returns the enumerations of the package with at least so many values, in the order of its files.
+func (x *Examples) Enumerations(atLeast int) []Bulk { return enumerations(x.files, atLeast) }

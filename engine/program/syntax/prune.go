@@ -3,6 +3,7 @@ package syntax
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/build"
@@ -25,6 +26,28 @@ func Prune(inst *build.Instance) {
 				return ok && !u.has(dep, name)
 			})
 		}
+	}
+}
+
+// Without removes the fields of inst that have one of some names, unless another part of inst refers to them, and the
+// hidden fields and definitions that nothing refers to then. What is left evaluates to the same without them.
+func Without(inst *build.Instance, names ...string) {
+	u := usage{}
+	stays := func(name string) bool {
+		return !strings.HasPrefix(name, "_") && !strings.HasPrefix(name, "#") && !slices.Contains(names, name)
+	}
+	for _, f := range inst.Files {
+		for _, d := range f.Decls {
+			if name, ok := fieldLabel(d); ok && stays(name) {
+				u.use(inst, name)
+			}
+		}
+	}
+	for _, f := range inst.Files {
+		f.Decls = slices.DeleteFunc(slices.Clone(f.Decls), func(d ast.Decl) bool {
+			name, ok := fieldLabel(d)
+			return ok && !u.has(inst, name)
+		})
 	}
 }
 
@@ -104,10 +127,13 @@ func imported(inst *build.Instance, e ast.Expr) *build.Instance {
 }
 
 // fieldLabel returns the name of a declaration that is a field with a literal
-// name.
+// name and no other: an alias is not looked for.
 func fieldLabel(d ast.Decl) (string, bool) {
 	f, ok := d.(*ast.Field)
-	if !ok {
+	if !ok || f.Alias != nil {
+		return "", false
+	}
+	if _, aliased := f.Label.(*ast.Alias); aliased {
 		return "", false
 	}
 	return literalLabel(f.Label)

@@ -96,11 +96,26 @@ func (s *sizes) origin(o origin) Amount {
 	case o.expr != nil:
 		return s.of(o.expr)
 	}
-	kind := o.Schema.IncompleteKind()
+	kind := kindsOf(o.Schema)
 	return Amount{
 		Interval: o.Limits(o.Schema, o.within), From: o.path, Kind: kind,
 		known: true, many: kind&(cue.StructKind|cue.ListKind) != 0,
 	}
+}
+
+// kindsOf returns the kinds that a schema allows. Where no value fits yet, as with a map that needs an entry
+// (struct.MinFields), CUE says that there are none, and what the schema is made of says which.
+func kindsOf(schema cue.Value) cue.Kind {
+	kind := schema.IncompleteKind()
+	op, operands := schema.Expr()
+	if kind != cue.BottomKind || op != cue.AndOp {
+		return kind
+	}
+	kind = cue.TopKind
+	for _, operand := range operands {
+		kind &= kindsOf(operand)
+	}
+	return kind
 }
 
 func sizeOfLiteral(e *ast.BasicLit) Amount {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"time"
 )
 
 // The environment of a process of mutated source.
@@ -101,4 +102,12 @@ func OneMore[T numeric](id int, n T) T {
 		return n + 1
 	}
 	return n
+}
+
+// Longer returns a duration, and one that is a second longer if the mutant is on.
+func Longer(id int, d time.Duration) time.Duration {
+	if On(id) {
+		return d + time.Second
+	}
+	return d
 }

@@ -1,0 +1,119 @@
+package check
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/render"
+)
+
+// maxSmaller is how often a fault is rendered with fewer live objects and fields to show it with the fewest.
+const maxSmaller = 300
+
+// smallestLive returns the live objects that a fault needs, with the fields that it needs: without any more of them, render
+// does not show it. They stay as they were if render does not show the fault with all of them, because it takes more than
+// one state, and as small as they are when there is no more time.
+func (c *checker) smallestLive(ctx context.Context, resource map[string]any, p problem) []map[string]any {
+	left := maxSmaller
+	shows := func(live []map[string]any) bool {
+		if left--; left < 0 || c.options.enough() || ctx.Err() != nil {
+			return false
+		}
+		return showsFault(ctx, c.program, resource, live, p.fault)
+	}
+	if len(p.live) == 0 || !shows(p.live) {
+		return p.live
+	}
+	live := slices.Clone(fewest(p.live, shows)) // what was found keeps its own
+	for i := range live {
+		smaller := fewestFields(live[i], identifying, func(object map[string]any) bool {
+			all := slices.Clone(live)
+			all[i] = object
+			return shows(all)
+		})
+		live[i] = smaller
+	}
+	return live
+}
+
+// showsFault reports whether render shows a fault for a resource with some live objects.
+func showsFault(ctx context.Context, p *program.Program, resource map[string]any, live []map[string]any, want fault.Fault) bool {
+	out, err := render.Render(ctx, p, render.Input{CR: resource, Manifests: live})
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(out.Faults, func(f fault.Fault) bool {
+		return f.Path == want.Path && f.Code == want.Code && f.Message == want.Message && (f.Position == want.Position || f.Position.IsZero() || want.Position.IsZero())
+	})
+}
+
+// fewest returns as few of some items as still show something: halves are left out first, then quarters, and so on.
+func fewest[T any](items []T, shows func([]T) bool) []T {
+	for size := len(items); size > 0; size /= 2 {
+		for from := 0; from < len(items); {
+			without := slices.Concat(items[:from], items[min(from+size, len(items)):])
+			if shows(without) {
+				items = without
+				continue
+			}
+			from += size
+		}
+	}
+	return items
+}
+
+// fields are the names of fields that stay, with those below each.
+type fields map[string]fields
+
+// identifying are the fields without which there is no object.
+var identifying = fields{"apiVersion": nil, "kind": nil, "metadata": {"name": nil, "namespace": nil}}
+
+// fewestFields returns a map with as few fields as still show something, at any depth.
+func fewestFields(m map[string]any, keep fields, shows func(map[string]any) bool) map[string]any {
+	var removable []string
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		if _, stays := keep[name]; !stays {
+			removable = append(removable, name)
+		}
+	}
+	with := func(names []string) map[string]any {
+		out := map[string]any{}
+		for name, value := range m {
+			if _, stays := keep[name]; stays || slices.Contains(names, name) {
+				out[name] = value
+			}
+		}
+		return out
+	}
+	out := with(fewest(removable, func(names []string) bool { return shows(with(names)) }))
+	for _, name := range slices.Sorted(maps.Keys(out)) {
+		out[name] = fewestParts(out[name], keep[name], func(value any) bool {
+			changed := maps.Clone(out)
+			changed[name] = value
+			return shows(changed)
+		})
+	}
+	return out
+}
+
+// fewestParts is fewestFields for any value.
+func fewestParts(value any, keep fields, shows func(any) bool) any {
+	switch v := value.(type) {
+	case map[string]any:
+		return fewestFields(v, keep, func(m map[string]any) bool { return shows(m) })
+	case []any:
+		items := slices.Clone(fewest(v, func(items []any) bool { return shows(items) }))
+		for i := range items {
+			items[i] = fewestParts(items[i], nil, func(item any) bool {
+				changed := slices.Clone(items)
+				changed[i] = item
+				return shows(changed)
+			})
+		}
+		return items
+	}
+	return value
+}
