@@ -6,7 +6,7 @@
 //  1. GetCached first: it starts a watch of the kind, so that no event is missed between the read
 //     and the next change, and its result includes earlier writes.
 //  2. GetLive before the first write of an object that GetCached did not find, because a cache may
-//     be stale. A component's first object needs none, since Apply creates only what does not exist.
+//     be stale.
 //  3. Apply and Delete with the UID that was read, so that an object that was replaced in the
 //     meantime is not changed.
 package cluster

@@ -42,6 +42,9 @@ type Live struct {
 	// Creations are shared by the Lives of a process, so that no two of them create the same object;
 	// it may be nil.
 	Creations *Creations
+
+	// dry is true if requests are dry runs. What one of them deletes is still there for the next.
+	dry bool
 }
 
 var _ Cluster = (*Live)(nil)
@@ -117,7 +120,7 @@ func get(ctx context.Context, r client.Reader, ref Ref, options ...client.GetOpt
 // The apply is forced, because the package owns every field that it renders. Whether the object may
 // be written at all was decided before.
 func (l *Live) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if object.GetUID() == "" {
+	if object.GetUID() == "" && !l.dry {
 		return l.create(ctx, object)
 	}
 	return l.applyForced(ctx, object)
@@ -152,7 +155,7 @@ func applyPatch(u *unstructured.Unstructured) (client.Patch, error) {
 // DryRun implements Cluster. It bypasses the cache, which never receives the result of a dry run.
 func (l *Live) DryRun() Cluster {
 	dry := client.NewDryRunClient(l.Direct)
-	return &Live{Client: dry, Direct: dry, Kinds: l.Kinds, Namespaces: l.Namespaces, Watch: l.Watch, Schemas: l.Schemas}
+	return &Live{Client: dry, Direct: dry, Kinds: l.Kinds, Namespaces: l.Namespaces, Watch: l.Watch, Schemas: l.Schemas, dry: true}
 }
 
 // HandOver implements Cluster.

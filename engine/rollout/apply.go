@@ -21,14 +21,9 @@ import (
 
 // applier writes the objects of one component. Several run at the same time, so it changes
 // nothing of the rollout and returns what it did.
-type applier struct {
-	*observed
+type applier struct{ *observed }
 
-	// unseen is the object that is created without a look at the API server, if there is one.
-	unseen cluster.Ref
-}
-
-func (obs *observed) applier() applier { return applier{observed: obs} }
+func (obs *observed) applier() applier { return applier{obs} }
 
 // An application is what applying one component did.
 type application struct {
@@ -73,7 +68,7 @@ type decision struct {
 //
 // When the gate is closed, it only repairs what was applied before, towards the same manifest.
 func (ap applier) apply(ctx context.Context, want []ownership.Desired, c program.Component, closed bool) application {
-	decisions, blocked := ap.presuming(want, c.Name).decisions(ctx, want, c, closed)
+	decisions, blocked := ap.decisions(ctx, want, c, closed)
 	if blocked.outcome.Name != "" {
 		return blocked
 	}
@@ -181,21 +176,6 @@ func (ap applier) appliedBefore(d ownership.Desired) bool {
 	return ok && e.Digest == d.Digest
 }
 
-// presuming returns an applier that creates the first object of a component without a look, if that is new: the API server
-// creates it only if there is none, and otherwise nothing of the component is written yet. An object that an earlier rollout
-// meant to create is looked at: it may have been refused because somebody else has it. So is one that may be taken over.
-func (ap applier) presuming(want []ownership.Desired, component string) applier {
-	if len(want) == 0 {
-		return ap
-	}
-	first := byKind(want)[0]
-	ref := first.Ref().Identity()
-	if _, meant := ap.stored[ref]; !meant && !first.Policy.Adopt && ap.live[component][first.Object] == nil {
-		ap.unseen = ref
-	}
-	return ap
-}
-
 // decide decides about one object. One that seems absent is read live: the cache may lag, and may
 // not hold the objects of others.
 func (ap applier) decide(ctx context.Context, component string, d ownership.Desired) (decision, error) {
@@ -208,7 +188,7 @@ func (ap applier) decide(ctx context.Context, component string, d ownership.Desi
 		s.action, s.delayed = ownership.Action{Verb: ownership.Create}, true
 		return s, nil
 	}
-	if s.live == nil && d.Ref().Identity() != ap.unseen {
+	if s.live == nil {
 		u, err := ap.Cluster.GetLive(ctx, d.Ref())
 		if err != nil {
 			return s, err
