@@ -252,6 +252,7 @@ func ClusterFault(err error) status.Component {
 // finish assembles the result.
 func (r *run) finish() Result {
 	out := r.result
+	r.inventory = r.relinked()
 	out.Inventory = r.withFinished(r.inventory.Seen(r.in.Owner.Namespace, slices.Collect(r.live.all())...))
 	out.HookStates = r.hookStates()
 	out.NeedsFinalizer = r.needsFinalizer(r.inventory)

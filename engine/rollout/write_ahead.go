@@ -68,6 +68,21 @@ func (pr *progress) deletedAfter(component string) []string {
 	return out
 }
 
+// relinked returns the inventory with the edges of what was applied, which may be fewer than
+// before.
+func (pr *progress) relinked() ownership.Inventory {
+	if pr.graph == nil {
+		return pr.inventory
+	}
+	var groups []ownership.Group
+	for _, c := range pr.rollout.Components {
+		if o := pr.outcomes[c.Name]; o.State == status.Verified || o.State == status.Applied {
+			groups = append(groups, ownership.Group{Component: c.Name, DependsOn: pr.dependencies(c.Name)})
+		}
+	}
+	return pr.inventory.WithGroups(groups...).Linked(pr.graph.Dependencies)
+}
+
 // dependencies returns what a component depends on. In place of a component without objects
 // it returns what that one depends on. A hook depends on nothing.
 func (ev *evaluated) dependencies(component string) []string {
