@@ -55,8 +55,8 @@ func (e *Engine) Rest(ctx context.Context, in Input) (Result, bool) {
 // stopped reports whether a phase has failed.
 func (r *run) stopped() bool { return len(r.failures) > 0 || !r.result.Completion.Fault.IsZero() }
 
-// rests reports whether nothing is to be written before objects are pruned: of each component that should exist, what can be
-// rendered is there as it should be.
+// rests reports whether nothing is to be written before objects are pruned: each component that should exist is
+// complete, and its objects are there as they should be.
 func (r *run) rests() bool {
 	if len(r.rollout.Hooks) > 0 || !r.grown.Equal(r.inventory) {
 		return false
@@ -67,9 +67,14 @@ func (r *run) rests() bool {
 	})
 }
 
-// isThere reports whether the objects of a component are there as they should be.
+// isThere reports whether a component is complete, and its objects are there as they should be.
 func (r *run) isThere(c program.Component) bool {
-	return !slices.ContainsFunc(r.desired[c.Name], func(d ownership.Desired) bool {
+	_, decided := r.outcomes[c.Name]
+	want := r.desired[c.Name]
+	if decided || c.When.Verdict != program.True || c.Rendering != program.RenderedComplete || len(want) != len(c.Objects) {
+		return false
+	}
+	return !slices.ContainsFunc(want, func(d ownership.Desired) bool {
 		live := r.live[c.Name][d.Object]
 		return live == nil || ownership.Decide(d, live, r.in.Owner).Verb != ownership.Keep
 	})

@@ -1,9 +1,9 @@
 package rollout_test
 
 import (
-	"fmt"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
@@ -25,7 +25,6 @@ func TestOnlyAResourceWithNothingToDoIsAtRest(t *testing.T) {
 	const body = `
 components: a: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "a"}
 `
-	const second = `components: a: objects: p: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "p", data: a: %s}`
 	foretold := func(w *world) rollout.Evaluator { return foreteller{w.program} }
 	asIs := func(*world, *rollout.Input) {}
 	for name, row := range map[string]struct {
@@ -57,9 +56,10 @@ components: a: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name:
 			"the status has to say so", `components: a: objects: o: _deployment & {metadata: name: "a", spec: replicas: 1}`, foretold, asIs, false,
 		},
 		"a component that cannot be rendered as a whole": {
-			"the status has to say what it waits for", body + fmt.Sprintf(second, `"b"`),
+			"what it has is repaired by a rollout, with the word of the package", body,
 			func(w *world) rollout.Evaluator {
-				w.load(body + fmt.Sprintf(second, "live.a.o.data.never"))
+				w.change("ConfigMap", "a", func(u *unstructured.Unstructured) { u.SetLabels(nil) })
+				w.load(body + `components: a: objects: p: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "p", data: a: live.a.o.data.never}`)
 				return foreteller{w.program}
 			}, asIs, false,
 		},
