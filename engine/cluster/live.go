@@ -126,13 +126,11 @@ func (l *Live) Apply(ctx context.Context, object *unstructured.Unstructured) (*u
 	return l.applyForced(ctx, object)
 }
 
+// applyForced applies an object. It is no patch, which could be encoded at less cost: controller-runtime would note the version of
+// the answer for typed objects, and reads of unstructured ones would not wait for it.
 func (l *Live) applyForced(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	patch, err := applyPatch(u)
-	if err != nil {
-		return nil, WrapError(RefOf(u), "applying", err)
-	}
 	out := object.ShallowCopy(u) // the answer comes in the place of all of it
-	err = l.Client.Patch(ctx, out, patch, client.FieldOwner(FieldManager), client.ForceOwnership)
+	err := l.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(out), client.FieldOwner(FieldManager), client.ForceOwnership)
 	if err == nil {
 		return out, nil
 	}
@@ -140,16 +138,6 @@ func (l *Live) applyForced(ctx context.Context, u *unstructured.Unstructured) (*
 		return nil, wrong
 	}
 	return nil, WrapError(RefOf(u), "applying", err)
-}
-
-// applyPatch returns the patch that applies an object. It is what Apply of a client would send, whose encoder writes each
-// object twice.
-func applyPatch(u *unstructured.Unstructured) (client.Patch, error) {
-	text, err := object.AppendJSON(nil, u.Object)
-	if err != nil {
-		return nil, fmt.Errorf("encoding it: %w", err)
-	}
-	return client.RawPatch(types.ApplyPatchType, text), nil
 }
 
 // DryRun implements Cluster. It bypasses the cache, which never receives the result of a dry run.
@@ -334,9 +322,6 @@ func (l *Live) Scope(_ context.Context, kind schema.GroupVersionKind) (Scope, er
 
 // ApplyStatus implements Cluster.
 func (l *Live) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) error {
-	patch, err := applyPatch(u)
-	if err != nil {
-		return WrapError(RefOf(u), "applying the status of", err)
-	}
-	return client.IgnoreNotFound(l.Client.Status().Patch(ctx, u, patch, client.FieldOwner(FieldManager), client.ForceOwnership))
+	err := l.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(FieldManager), client.ForceOwnership)
+	return client.IgnoreNotFound(err)
 }

@@ -63,9 +63,9 @@ func serverDryRunOptions(config *rest.Config, options Options) (dryrun.ServerOpt
 	dry := client.NewDryRunClient(direct)
 	others := newSubsystems(direct, options.Log, func(schema.GroupKind) bool { return false })
 	return dryrun.ServerOptions{
-		Cluster: &cluster.Live{
-			Client: dry, Direct: dry, Kinds: cluster.Kinds(config), Namespaces: options.Namespaces, Schemas: cluster.PublishedSchemas(config),
-		},
+		Cluster: (&cluster.Live{
+			Direct: direct, Kinds: cluster.Kinds(config), Namespaces: options.Namespaces, Schemas: cluster.PublishedSchemas(config),
+		}).DryRun(),
 		Apply: func(ctx context.Context, resource *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			out := resource.DeepCopy()
 			return out, dry.Apply(ctx, client.ApplyConfigurationFromUnstructured(out), client.FieldOwner(cluster.DryRunFieldManager), client.ForceOwnership)

@@ -103,6 +103,6 @@ func (s *Env) StartRestrictedOperator(p *TestPackage, args ...string) *Operator 
 	if err := InstallCRDs(s.T.Context(), p.Dir); err != nil {
 		s.T.Fatal(err)
 	}
-	s.Kubectl("apply", "--server-side", "-f", filepath.Join(Suite.Root, "config", "crd"))
+	s.Kubectl("apply", "--server-side", "--force-conflicts", "-f", filepath.Join(Suite.Root, "config", "crd"))
 	return s.StartOperator(append([]string{p.Dir, "--crds", "leave"}, args...)...)
 }

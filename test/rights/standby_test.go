@@ -29,7 +29,9 @@ func TestW44W45W46AProcessThatStandsByWritesNothingUntilItLeads(t *testing.T) {
 
 	standBy(t, s)
 	from := harness.MarkAudit(t)
-	second := s.StartOperator(args...)
+	// The definitions of both are not the same, or the second would have none to install.
+	newer := harness.NewTestPackage(t, "standing", strings.Replace(limitedBody, "#Spec: {", "#Spec: {added?: string, ", 1))
+	second := s.StartOperator(append([]string{newer.Dir}, args[1:]...)...)
 	second.ExpectLog("running")
 	cr := s.Create(p.Thing(s, "shop", map[string]any{}))
 	s.ExpectResourceReady(cr)
