@@ -2,9 +2,11 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,17 +24,13 @@ type conditional struct {
 
 func (c *conditional) Scheme() *runtime.Scheme { return runtime.NewScheme() }
 
-func (c *conditional) Patch(_ context.Context, u client.Object, p client.Patch, _ ...client.PatchOption) error {
-	text, err := p.Data(u)
-	if err != nil {
-		return err
+func (c *conditional) Apply(_ context.Context, applied runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+	u, is := applied.(metav1.Object)
+	if !is {
+		return fmt.Errorf("there is no metadata in %T", applied)
 	}
-	sent := &unstructured.Unstructured{}
-	if err := sent.UnmarshalJSON(text); err != nil {
-		return err
-	}
-	c.versions = append(c.versions, sent.GetResourceVersion())
-	if sent.GetResourceVersion() != "" {
+	c.versions = append(c.versions, u.GetResourceVersion())
+	if u.GetResourceVersion() != "" {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "resourcequotas"}, "all", nil)
 	}
 	u.SetUID("new")
