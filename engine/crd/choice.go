@@ -9,6 +9,7 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/token"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
@@ -25,6 +26,9 @@ import (
 
 // maxAlternatives bounds how many structs a choice has that becomes rules: the last rule compares each with all others.
 const maxAlternatives = 16
+
+// maxChoiceRule bounds a rule of a choice, in bytes: an API server refuses one of 100,000, and each costs memory in it.
+const maxChoiceRule = 20_000
 
 // An alternative is one of the structs of a choice.
 type alternative struct {
@@ -47,11 +51,12 @@ func (a alternative) requires(tells string) []string {
 // unless a field of an alternative has one.
 func (g *generator) choiceSchema(at location, v cue.Value, p parts, attrs attributes) (*schemaProps, bool) {
 	literals := structLiterals(v)
-	if g.isStatus || attrs.preserve || p.choices != 1 || len(p.arms) > maxAlternatives || len(p.constants)+len(p.calls) > 0 || p.null || !arePlain(at.enclosedBy(literals), literals) {
+	if g.isStatus || attrs.preserve || p.choices != 1 || len(p.arms) > maxAlternatives || len(p.constants)+len(p.calls) > 0 || p.null ||
+		!arePlain(at.enclosedBy(literals), literals) || hasPreferred(v) || slices.ContainsFunc(p.arms, hasCRDAttribute) {
 		return nil, false
 	}
 	tells, constraint := tellingField(p.arms)
-	if tells == "" {
+	if tells == "" || !areDeclaredAlike(tells, literals) {
 		return nil, false
 	}
 	mark := *g
@@ -77,28 +82,33 @@ func (g *generator) choiceSchema(at location, v cue.Value, p parts, attrs attrib
 		*g = mark
 		return nil, false
 	}
+	rules := choiceRules(tells, constraint, schema, all)
+	if slices.ContainsFunc(rules, func(r rule) bool { return len(r.text) > maxChoiceRule }) {
+		*g = mark
+		return nil, false
+	}
 	slices.SortFunc(g.translated[len(mark.translated):], func(a, b Translated) int {
 		return strings.Compare(a.Path+" "+a.Rule, b.Path+" "+b.Rule) // a field of several alternatives has its rules once for each
 	})
-	g.translated = slices.Concat(g.translated[:len(mark.translated)], slices.Compact(g.translated[len(mark.translated):]))
+	g.translated = slices.Concat(g.translated[:len(mark.translated)], slices.CompactFunc(g.translated[len(mark.translated):], func(a, b Translated) bool { return a.Path == b.Path && a.Rule == b.Rule }))
 	if constraint == cue.RequiredConstraint {
 		schema.Required = append(schema.Required, tells)
 		slices.Sort(schema.Required)
 	}
-	for _, r := range choiceRules(tells, constraint, schema, all) {
+	for _, r := range rules {
 		schema.XValidations = append(schema.XValidations, apiextensionsv1.ValidationRule{Rule: r.text, Message: r.message})
 		g.translated = append(g.translated, Translated{Path: at.path, Rule: r.text, pos: at.pos})
 	}
 	return schema, true
 }
 
-// arePlain reports whether literals have nothing but fields and what is embedded: no conditions, no dependent hidden fields, and no
-// "..." on purpose.
+// arePlain reports whether literals have nothing but fields and what is embedded: no conditions, no dependent hidden fields, no
+// attributes, which would be about one alternative, and no "..." on purpose.
 func arePlain(at location, literals []*ast.StructLit) bool {
 	return !hasEllipsis(literals) && !slices.ContainsFunc(literals, func(l *ast.StructLit) bool {
 		return slices.ContainsFunc(l.Elts, func(e ast.Decl) bool {
 			switch e := e.(type) {
-			case *ast.Comprehension:
+			case *ast.Comprehension, *ast.Attribute:
 				return true
 			case *ast.Field:
 				return hiddenName(e) != "" && dependencyOf(e.Value, at).name != ""
@@ -106,6 +116,57 @@ func arePlain(at location, literals []*ast.StructLit) bool {
 			return false
 		})
 	})
+}
+
+// hasCRDAttribute reports whether an alternative, or a definition that it is, has an attribute that would be one of the choice.
+func hasCRDAttribute(arm cue.Value) bool {
+	for to := range operands(arm, nil) {
+		if slices.ContainsFunc(to.Attributes(cue.ValueAttr), func(a cue.Attribute) bool { return a.Name() == "crd" }) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasPreferred reports whether an alternative has a star: CUE takes it if the others are possible as well, and an API server fills in
+// no struct.
+func hasPreferred(v cue.Value) bool {
+	var starred func(ast.Expr) bool
+	starred = func(e ast.Expr) bool {
+		switch e := e.(type) {
+		case *ast.BinaryExpr:
+			return starred(e.X) || starred(e.Y)
+		case *ast.ParenExpr:
+			return starred(e.X)
+		case *ast.UnaryExpr:
+			return e.Op == token.MUL
+		}
+		return false
+	}
+	for to := range operands(v, nil) {
+		if slices.ContainsFunc(sourceExpressions(to), starred) {
+			return true
+		}
+	}
+	return false
+}
+
+// areDeclaredAlike reports whether a field has the same mark, if any, wherever it is declared: one that is required in the
+// alternatives, and regular beside them, is not required.
+func areDeclaredAlike(name string, literals []*ast.StructLit) bool {
+	marks := map[token.Token]bool{}
+	for _, l := range literals {
+		for _, e := range l.Elts {
+			f, is := e.(*ast.Field)
+			if !is {
+				continue
+			}
+			if label, _, err := ast.LabelName(f.Label); err == nil && label == name {
+				marks[f.Constraint] = true
+			}
+		}
+	}
+	return len(marks) <= 1
 }
 
 // tellingField returns the first field that has another text in each of some structs, and how all of them declare it; "" if there is none.
@@ -145,7 +206,8 @@ func tellsApart(arms []cue.Value, sel cue.Selector) bool {
 	return true
 }
 
-// united returns the schema of all alternatives without rules. It returns false if there is none.
+// united returns the schema of all alternatives without rules. It returns false if there is none, also because of a field that may be
+// null: a rule cannot tell a null that is stored from a field that is not there.
 func united(tells string, all []alternative) (*schemaProps, bool) {
 	out := &schemaProps{Type: "object", Properties: map[string]schemaProps{}}
 	count := map[string]int{}
@@ -157,7 +219,7 @@ func united(tells string, all []alternative) (*schemaProps, bool) {
 			before, known := out.Properties[name]
 			count[name]++
 			switch {
-			case !isCELName(name), name == tells && len(property.XValidations) > 0, name != tells && known && !isSame(before, property):
+			case !isCELName(name), property.Nullable, name == tells && len(property.XValidations) > 0, name != tells && known && !isSame(before, property):
 				return nil, false
 			case name == tells:
 				out.Properties[name] = a.telling(before, property)

@@ -213,6 +213,12 @@ func TestWhatNoRuleSaysExactlyStaysAFault(t *testing.T) {
 		"TheSameTells":       {"one text is in two of them", "{s: \"x\", a: int} | {s: \"x\", t: string}", "a choice between structs"},
 		"NumbersTell":        {"only texts tell", "{a: 1, b: int} | {a: 2, t: string}", "a choice between structs"},
 		"ADefaultTells":      {"it is filled in", "{s: *\"x\" | \"z\", a: int} | {s: \"y\", t: string}", "a choice between structs"},
+		"APreferredOpenOne":  {"CUE takes it where both are possible", "c?: *{s: \"x\", a: int} | {s: \"y\", a: int, t?: string}", "a choice between structs"},
+		"ARuleOfOne":         {"it would be one of the choice", "c?: {@crd(rule=\"self.a > 5\"), s: \"x\", a: int} | {s: \"y\", t?: string}", "a choice between structs"},
+		"AnImmutableOne":     {"the other one may change", "_X: {s: \"x\", a?: int} @crd(immutable)\nc?: _X | {s: \"y\", t?: string}", "a choice between structs"},
+		"ANullInOne":         {"a rule cannot tell a null from nothing", "c?: {s: \"x\", a: null | int} | {s: \"y\", t: string}", "a choice between structs"},
+		"RegularBesideThem":  {"it is not required then", "c?: {s: string} & ({s!: \"x\", a: int} | {s!: \"y\", t: string})", "a choice between structs"},
+		"ALongRule":          {"the API server refuses it", "c?: " + strings.TrimSuffix(strings.Repeat("{s: \"N\", aLongNameOfAFieldN?: int, anotherLongNameN?: int, theThirdLongNameN?: int} | ", 16), " | "), "a choice between structs"},
 		"APreferredOne":      {"the API server fills in no struct", "c: *{s: \"x\", a: 1} | {s: \"y\", t: string}", "a choice between structs"},
 		"TwoChoices":         {"of four structs", "c: ({s: \"x\", a: int} | {s: \"y\", t: string}) & ({s: \"x\", b?: int} | {s: \"z\"})", "a choice between structs"},
 		"OpenOnes":           {"an open struct takes the fields of the other one", "c: {s: \"x\", a: int, ...} | {s: \"y\", t: string}", "a choice between structs"},
@@ -223,6 +229,7 @@ func TestWhatNoRuleSaysExactlyStaysAFault(t *testing.T) {
 			t.Parallel()
 			for i := range strings.Count(tc.schema, `"N"`) {
 				tc.schema = strings.Replace(tc.schema, `"N"`, fmt.Sprintf(`"n%d"`, i), 1)
+				tc.schema = strings.Replace(strings.Replace(strings.Replace(tc.schema, "FieldN?", fmt.Sprintf("Field%d?", i), 1), "otherLongNameN?", fmt.Sprintf("otherLongName%d?", i), 1), "ThirdLongNameN?", fmt.Sprintf("ThirdLongName%d?", i), 1)
 			}
 			input := cuecontext.New().CompileString("#Spec: {\n"+tc.schema+"\n}\n", cue.Filename("rules.cue"))
 			_, err := crd.Generate(definitionOf(input))
