@@ -52,6 +52,11 @@ func TestWhoFollowsGoesOnWhileNobodyCanSayWhatToServe(t *testing.T) {
 			goesOn: true,
 			reason: "the API server may answer later",
 		},
+		"its definition cannot be installed for now": {
+			restart: func(s *site) { s.installed = errors.New("the API server is overloaded") },
+			goesOn:  true,
+			reason:  "the definition that is there is the one of what is served",
+		},
 		"its check finds faults": {
 			restart: func(s *site) { s.spoilt = s.get("p").Object["status"].(map[string]any)["digest"].(string) },
 			reason:  "a newer engine refuses it, for all resources alike",
@@ -89,7 +94,7 @@ func TestWhoFollowsGoesOnWhileNobodyCanSayWhatToServe(t *testing.T) {
 			}
 
 			// It passes.
-			s.dying, s.spoilt, s.Revisions = "", "", s.memory
+			s.dying, s.spoilt, s.Revisions, s.installed = "", "", s.memory, nil
 			s.serveFolder(false)
 			s.restart()
 			s.Followed = true

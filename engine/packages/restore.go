@@ -14,7 +14,11 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 		return
 	}
 	if last == nil || out.problem.stage != holding && last.digest == s.content.digest() {
-		if last != nil && out.problem.reason == ReasonCheckFailed {
+		switch {
+		case last == nil: // nobody serves anything
+		case out.problem.err != nil:
+			out.undecided = out.problem.err // such as an API server that refuses requests for now
+		case out.problem.reason == ReasonCheckFailed:
 			out.undecided = errors.New(out.problem.message)
 		}
 		return
@@ -41,7 +45,7 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 	}
 	trial, err := r.resume(ctx, p, s, exam.candidate, out)
 	if err != nil || out.pending {
-		out.problem.err = errors.Join(out.problem.err, err)
+		out.problem.err, out.undecided = errors.Join(out.problem.err, err), err
 		return
 	}
 	next := exam.candidate.Program
@@ -54,7 +58,7 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 		err = r.serveRestored(ctx, p, s, exam.candidate, trial, told)
 	}
 	if err != nil {
-		out.problem.err = errors.Join(out.problem.err, err)
+		out.problem.err, out.undecided = errors.Join(out.problem.err, err), err
 		return
 	}
 	if trial != nil && out.problem.stage == holding && out.problem.passes {
