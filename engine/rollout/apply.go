@@ -72,7 +72,7 @@ func (ap applier) apply(ctx context.Context, want []ownership.Desired, c program
 	if blocked.outcome.Name != "" {
 		return blocked
 	}
-	if changed(decisions) {
+	if changedTogether(decisions) {
 		if refused := ap.dryRun(ctx, decisions, 1); len(refused.failures) > 0 {
 			return refused.concluded(c.Name)
 		}
@@ -163,7 +163,7 @@ func (ap applier) performAll(ctx context.Context, component string, decisions []
 			continue
 		}
 		out = out.refused(ap.writeFailure(ctx, s, err))
-		if comesFirst(s.want) || changed(decisions) || !isAnswer(err) {
+		if comesFirst(s.want) || changedTogether(decisions) || !isAnswer(err) {
 			break
 		}
 	}

@@ -9,10 +9,18 @@ import (
 	"operetta.dev/engine/program"
 )
 
-// changed reports whether one of several objects is written because its rendering has changed. Then all that are
-// written are, or none: a Service whose selector was changed for pods that are refused has no endpoints.
-func changed(decisions []decision) bool {
-	return slices.ContainsFunc(decisions, func(s decision) bool { return s.action.Verb == ownership.Update })
+// changedTogether reports whether several objects are written, one of them because its
+// rendering has changed. Then all are written or none: a Service whose selector was changed
+// for pods that are refused has no endpoints. An object that is written alone holds nothing up that stays as it is.
+func changedTogether(decisions []decision) bool {
+	writes, changed := 0, false
+	for _, s := range decisions {
+		if s.writes() {
+			writes++
+		}
+		changed = changed || s.action.Verb == ownership.Update
+	}
+	return changed && writes > 1
 }
 
 // dryRun asks the API server whether it would accept the writes that were decided, but for the
