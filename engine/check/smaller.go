@@ -18,26 +18,32 @@ const maxSmaller = 300
 // one state, and as small as they are when there is no more time.
 func (c *checker) smallestLive(ctx context.Context, resource map[string]any, p problem) []map[string]any {
 	left := maxSmaller
+	over := func() bool { return left <= 0 || c.options.enough() || ctx.Err() != nil }
 	shows := func(live []map[string]any) bool {
-		if left--; left < 0 || c.options.enough() || ctx.Err() != nil {
+		if over() {
 			return false
 		}
+		left--
 		return showsFault(ctx, c.program, resource, live, p.fault)
 	}
 	if len(p.live) == 0 || !shows(p.live) {
 		return p.live
 	}
-	live := slices.Clone(fewest(p.live, shows)) // what was found keeps its own
+	s := smaller{over}
+	live := slices.Clone(fewest(s, p.live, shows)) // what was found keeps its own
 	for i := range live {
-		smaller := fewestFields(live[i], identifying, func(object map[string]any) bool {
+		live[i] = s.fewestFields(live[i], identifying, func(object map[string]any) bool {
 			all := slices.Clone(live)
 			all[i] = object
 			return shows(all)
 		})
-		live[i] = smaller
 	}
 	return live
 }
+
+// smaller looks for what is smaller and shows the same, until over says that there is no more time: to go on would cost
+// more than the renderings, if something has thousands of fields.
+type smaller struct{ over func() bool }
 
 // showsFault reports whether render shows a fault for a resource with some live objects.
 func showsFault(ctx context.Context, p *program.Program, resource map[string]any, live []map[string]any, want fault.Fault) bool {
@@ -51,9 +57,9 @@ func showsFault(ctx context.Context, p *program.Program, resource map[string]any
 }
 
 // fewest returns as few of some items as still show something: halves are left out first, then quarters, and so on.
-func fewest[T any](items []T, shows func([]T) bool) []T {
+func fewest[T any](s smaller, items []T, shows func([]T) bool) []T {
 	for size := len(items); size > 0; size /= 2 {
-		for from := 0; from < len(items); {
+		for from := 0; from < len(items) && !s.over(); {
 			without := slices.Concat(items[:from], items[min(from+size, len(items)):])
 			if shows(without) {
 				items = without
@@ -72,7 +78,7 @@ type fields map[string]fields
 var identifying = fields{"apiVersion": nil, "kind": nil, "metadata": {"name": nil, "namespace": nil}}
 
 // fewestFields returns a map with as few fields as still show something, at any depth.
-func fewestFields(m map[string]any, keep fields, shows func(map[string]any) bool) map[string]any {
+func (s smaller) fewestFields(m map[string]any, keep fields, shows func(map[string]any) bool) map[string]any {
 	var removable []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if _, stays := keep[name]; !stays {
@@ -82,15 +88,21 @@ func fewestFields(m map[string]any, keep fields, shows func(map[string]any) bool
 	with := func(names []string) map[string]any {
 		out := map[string]any{}
 		for name, value := range m {
-			if _, stays := keep[name]; stays || slices.Contains(names, name) {
+			if _, stays := keep[name]; stays {
 				out[name] = value
 			}
 		}
+		for _, name := range names {
+			out[name] = m[name]
+		}
 		return out
 	}
-	out := with(fewest(removable, func(names []string) bool { return shows(with(names)) }))
+	out := with(fewest(s, removable, func(names []string) bool { return shows(with(names)) }))
 	for _, name := range slices.Sorted(maps.Keys(out)) {
-		out[name] = fewestParts(out[name], keep[name], func(value any) bool {
+		if s.over() {
+			return out
+		}
+		out[name] = s.fewestParts(out[name], keep[name], func(value any) bool {
 			changed := maps.Clone(out)
 			changed[name] = value
 			return shows(changed)
@@ -100,14 +112,17 @@ func fewestFields(m map[string]any, keep fields, shows func(map[string]any) bool
 }
 
 // fewestParts is fewestFields for any value.
-func fewestParts(value any, keep fields, shows func(any) bool) any {
+func (s smaller) fewestParts(value any, keep fields, shows func(any) bool) any {
 	switch v := value.(type) {
 	case map[string]any:
-		return fewestFields(v, keep, func(m map[string]any) bool { return shows(m) })
+		return s.fewestFields(v, keep, func(m map[string]any) bool { return shows(m) })
 	case []any:
-		items := slices.Clone(fewest(v, func(items []any) bool { return shows(items) }))
+		items := slices.Clone(fewest(s, v, func(items []any) bool { return shows(items) }))
 		for i := range items {
-			items[i] = fewestParts(items[i], nil, func(item any) bool {
+			if s.over() {
+				return items
+			}
+			items[i] = s.fewestParts(items[i], nil, func(item any) bool {
 				changed := slices.Clone(items)
 				changed[i] = item
 				return shows(changed)
