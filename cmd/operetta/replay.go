@@ -29,8 +29,9 @@ With --with, another version of the package decides, and replay prints what it d
 A capsule has the overlays of the operator, which the package is unified with here as well. With
 --overlay, those of the flag hold in their place, and replay says if they make another version.
 
-A capsule holds no value of a Secret. Each is replaced by another text, equal values by equal texts,
-before the decision is made. Everything else is as it was in the cluster.
+A capsule holds no value of a Secret of the cluster. Each is replaced by another text, equal values
+by equal texts, before the decision is made. Everything else is as it was in the cluster, and the
+files of overlays are as their authors wrote them, with whatever is in them.
 
 The exit code is 0 if the decisions are the same, 2 if they are not, and 1 if there is none.`
 

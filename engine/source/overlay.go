@@ -151,12 +151,15 @@ func (s *Snapshot) OverlayFiles() []OverlayFile {
 }
 
 // OverlaysOf returns the overlays that some files are of: those of one folder are one. It errors with an OverlayError if
-// a file is too large.
+// a file is too large, or has a name that no file of an overlay has.
 func OverlaysOf(files []OverlayFile) ([]Overlay, error) {
 	in := map[string]Overlay{}
 	for _, f := range files {
 		if len(f.Text) > maxFileSize {
 			return nil, &OverlayError{File: f.File, Err: tooLargeError(f.File, maxFileSize)}
+		}
+		if base := path.Base(f.File); !fs.ValidPath(base) || len(base) > maxFileName || !strings.HasSuffix(base, ".cue") {
+			return nil, &OverlayError{Err: fmt.Errorf("%.60q is no name of a CUE file", base)}
 		}
 		o := in[path.Dir(f.File)]
 		o.files = append(o.files, overlayFile{shown: f.File, base: path.Base(f.File), data: []byte(f.Text)})

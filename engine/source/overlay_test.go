@@ -296,3 +296,26 @@ func TestAnOverlayThatCannotBeReadIsAnError(t *testing.T) {
 		})
 	}
 }
+
+// A file of a capsule has been in the hands of others.
+func TestOverlaysAreOnlyMadeOfFilesThatOneCouldHave(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason, file string
+		made         bool
+	}{
+		"a file":            {"it is as it was", "demands/labels.cue", true},
+		"another type":      {"no overlay reads it", "demands/labels.txt", false},
+		"a folder above":    {"it is no name", "demands/..", false},
+		"a very long name":  {"no disk has it", strings.Repeat("x", 10_000) + ".cue", false},
+		"nothing but a dot": {"it is no name", ".", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := source.OverlaysOf([]source.OverlayFile{{File: row.file, Text: "package demands\n"}})
+			if (err == nil && len(got) == 1) != row.made {
+				t.Errorf("%s: %d overlays, error %v", row.reason, len(got), err)
+			}
+		})
+	}
+}
