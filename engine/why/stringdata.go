@@ -38,13 +38,17 @@ func (a *asking) stored() (map[string]any, []fieldpath.Part) {
 	if !a.isSecret() {
 		return a.of.object.Manifest, a.path
 	}
+	at := a.path
+	if a.begins(textField) {
+		at = a.under(dataField)
+	}
+	if a.of.object.Manifest == nil {
+		return nil, at // it cannot be rendered yet
+	}
 	u := (&unstructured.Unstructured{Object: a.of.object.Manifest}).DeepCopy()
 	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(syntax.SecretKind))
 	ownership.FoldStringData(u)
-	if a.begins(textField) {
-		return u.Object, a.under(dataField)
-	}
-	return u.Object, a.path
+	return u.Object, at
 }
 
 // origins returns where the package writes the field. Of data, that is also where it writes it as text, which wins if

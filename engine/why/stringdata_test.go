@@ -113,3 +113,19 @@ func TestAMisspelledKeyOfASecretNamesTheKeysOfItsText(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+func TestASecretThatCannotBeRenderedYetHasNoValue(t *testing.T) {
+	t.Parallel()
+	p := inline.Program(t, header+`components: d: objects: x: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "x"}
+components: c: objects: s: {apiVersion: "v1", kind: "Secret", metadata: name: "s", stringData: token: live.d.x.data.word}
+`)
+	for _, path := range []string{".", ".kind", ".data.token"} {
+		a, err := why.Ask(t.Context(), p, render.Input{CR: site(map[string]any{})}, why.Question{Object: "c/s", Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Value != nil || !slices.ContainsFunc(a.Notes, func(note string) bool { return strings.Contains(note, "live.d is not there yet") }) {
+			t.Errorf("%s is %v, with the notes %q", path, a.Value, a.Notes)
+		}
+	}
+}
