@@ -64,6 +64,7 @@ func newRivalry() *rivalry {
 
 // hear delivers an update of a cache.
 func (r *rivalry) hear(before, after *unstructured.Unstructured) {
+	before, after = before.DeepCopy(), after.DeepCopy() // several rows hear of the same one at once
 	for _, u := range []*unstructured.Unstructured{before, after} {
 		ownership.CompactManagedFields(u)
 	}
