@@ -101,10 +101,10 @@ func (l *Live) applyAbsent(ctx context.Context, u *unstructured.Unstructured) (*
 	conditional := object.ShallowCopy(u)
 	conditional.SetResourceVersion(versionOfNone)
 	out, err := l.applyForced(ctx, conditional)
-	if !apierrors.IsConflict(err) {
+	if !apierrors.IsConflict(err) && !apierrors.IsBadRequest(err) {
 		return out, err
 	}
-	// Something else may be in conflict, such as a quota, and an API server might refuse the condition.
+	// Something else may be in conflict, such as a quota, and an API server of a kind of its own might refuse the condition.
 	found, failure := get(ctx, l.Direct, RefOf(u))
 	switch {
 	case failure != nil:
