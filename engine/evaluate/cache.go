@@ -129,8 +129,6 @@ type entry struct {
 type place struct {
 	namespace string
 	now       time.Time
-	// alone is true if no other resource is known that might have the shape, so that it has to come a second time.
-	alone bool
 	// shape is the key by the pins of the package, and key the one by pins.
 	shape, key template.Key
 	pins       template.Pins
@@ -257,7 +255,7 @@ func (c *cache) template(at place) (*compile.Template, fallback) {
 	switch {
 	case c.compiling:
 		return nil, compiling
-	case first && (at.alone || !c.take(at.namespace, at.now, eager)):
+	case first && !c.take(at.namespace, at.now, eager):
 		return nil, seenOnce
 	case !first && !c.take(at.namespace, at.now, 0):
 		return nil, throttled

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"reflect"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -93,28 +92,8 @@ type Evaluator struct {
 	hits atomic.Int64
 	// confirmations counts the answers of templates that CUE was asked to confirm.
 	confirmations atomic.Int64
-	// several knows whether there is more than one resource.
-	several population
 	// foretold counts the sessions of which a template could foretell something.
 	foretold atomic.Int64
-}
-
-// A population knows whether there have been several resources. A template costs as much as many evaluations of one.
-type population struct {
-	mu      sync.Mutex
-	first   string
-	several bool
-}
-
-// isAlone reports whether a resource is the only one so far. One without a UID is one of several.
-func (p *population) isAlone(uid string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.first == "" {
-		p.first = uid
-	}
-	p.several = p.several || uid != p.first || uid == ""
-	return !p.several
 }
 
 // created counts Evaluators.
@@ -193,7 +172,6 @@ func (e *Evaluator) evaluate(ctx context.Context, s program.Session) (program.Ro
 	if e.options.Templates != TemplatesOff {
 		var r program.Rollout
 		at = e.cache.placeOf(view, tenantOf(s), e.options.Now())
-		at.alone = e.several.isAlone(uidOf(s))
 		if e.options.Templates == TemplatesChecked && !e.isChecked(s) {
 			r, err := e.check(ctx, s, view, at)
 			return r, byCUE, err
