@@ -18,8 +18,11 @@ const maxSmaller = 300
 // one state, and as small as they are when there is no more time.
 func (c *checker) smallestLive(ctx context.Context, resource map[string]any, p problem) []map[string]any {
 	left := maxSmaller
-	over := func() bool { return left <= 0 || c.options.enough() || ctx.Err() != nil }
+	over := func() bool { return left <= 0 }
 	shows := func(live []map[string]any) bool {
+		if c.options.enough() || ctx.Err() != nil {
+			left = 0
+		}
 		if over() {
 			return false
 		}
