@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"operetta.dev/engine/controller"
+	"operetta.dev/engine/packages"
 )
 
 func TestDefinitionIsInstalledOnceItsKindIsServed(t *testing.T) {
@@ -50,7 +51,7 @@ func TestDefinitionIsInstalledOnceItsKindIsServed(t *testing.T) {
 	})
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	if err := installCRD(t.Context(), &rest.Config{Host: server.URL}, logr.Discard(), want); err != nil {
+	if err := installCRD(t.Context(), &rest.Config{Host: server.URL}, logr.Discard(), want, nil); err != nil {
 		t.Fatal(err)
 	}
 	if requests != 4 {
@@ -86,7 +87,7 @@ func TestAShardThatFollowsWaitsForFieldsOnlyIfShardZeroInstallsThem(t *testing.T
 			defer server.Close()
 			o := &operator{config: &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, flags: runFlags{crds: tc.crds}}
 			o.flags.options.Shard = controller.Shard{Index: 1, Count: 2}
-			err := objectExaminer{o}.InstallCRD(t.Context(), wanted, nil)
+			err := objectExaminer{o}.InstallCRD(t.Context(), packages.Installation{Definition: wanted})
 			if tc.says == "" && err != nil || tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
 				t.Errorf("%s: %v, want %q", tc.reason, err, tc.says)
 			}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -121,7 +120,8 @@ func (e objectExaminer) Examine(ctx context.Context, s *source.Snapshot) (packag
 func (e objectExaminer) Slots() int { return cap(e.examiner.slots) }
 
 // InstallCRD implements packages.Examiner. With --crds=leave it looks whether the definition is there.
-func (e objectExaminer) InstallCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition, mayReplace func(context.Context, string) error) error {
+func (e objectExaminer) InstallCRD(ctx context.Context, i packages.Installation) error {
+	definition := i.Definition
 	ctx, cancel := context.WithTimeout(ctx, establishedTimeout)
 	defer cancel()
 	client, err := apiextensions.NewForConfig(e.config)
@@ -149,18 +149,27 @@ func (e objectExaminer) InstallCRD(ctx context.Context, definition *apiextension
 		if !ours {
 			return &packages.ForeignCRDError{Name: definition.Name}
 		}
-		if err := mayReplace(ctx, owner); err != nil {
+		if err := i.MayReplace(ctx, owner); err != nil {
 			return err
 		}
 	}
-	if err := e.install(ctx, definition); err != nil {
+	outlives := e.outlives
+	if i.Accepted {
+		outlives = nil
+	}
+	if err := e.install(ctx, definition, outlives); err != nil {
+		said, _ := e.told.Swap(definition.Name, err)
+		if before, _ := said.(error); !isSameLoss(before, err) {
+			e.reportLoss(ctx, err)
+		}
 		return err
 	}
+	e.told.Delete(definition.Name)
 	// Another operator may have installed its own meanwhile, which looked when there was none.
 	if present, err = client.CustomResourceDefinitions().Get(ctx, definition.Name, metav1.GetOptions{}); err != nil {
 		return fmt.Errorf("looking for %s: %w", definition.Name, err)
 	}
-	return mayReplace(ctx, present.Labels[crd.PackageLabel])
+	return i.MayReplace(ctx, present.Labels[crd.PackageLabel])
 }
 
 // Defined implements packages.Examiner.

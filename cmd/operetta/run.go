@@ -342,7 +342,7 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	}
 	if f.crds == crdsApply && !f.options.LeaderElection {
 		for _, definition := range f.ownCRDs() {
-			if err := installCRD(ctx, config, log, definition); err != nil {
+			if err := installCRD(ctx, config, log, definition, nil); err != nil {
 				return err
 			}
 		}
