@@ -189,8 +189,8 @@ func (f *planFlags) options(ctx context.Context, s streams, args []string) (plan
 // planWorkers is how many processes evaluate for a plan.
 const planWorkers = 2
 
-// loadVersion loads a package as an operator runs it: resources are evaluated by templates, and else in workers that
-// may die.
+// loadVersion loads a package as an operator runs it by default: CUE evaluates each resource in workers that may die, and
+// templates evaluate what comes of it.
 func loadVersion(ctx context.Context, pool *worker.Pool, args []string) (plan.Version, error) {
 	snapshot, err := readOne(args)
 	if err != nil {
@@ -221,8 +221,13 @@ func compileVersion(ctx context.Context, pool *worker.Pool, snapshot *source.Sna
 	if err != nil {
 		return plan.Version{}, err
 	}
-	by := evaluate.New(checked.program, evaluate.Options{Backend: pool.Package(checked.program)})
-	return plan.Version{Program: checked.program, Evaluates: by, CRD: checked.crd}, nil
+	return plan.Version{Program: checked.program, Evaluates: evaluatorOf(checked.program, pool.Package(checked.program)), CRD: checked.crd}, nil
+}
+
+// evaluatorOf returns what evaluates a package for a plan. No template decides there whether a resource is valid, as with the
+// default of operetta run: a plan that says something else than the operator does would be worth nothing.
+func evaluatorOf(p *program.Program, by evaluate.Backend) *evaluate.Evaluator {
+	return evaluate.New(p, evaluate.Options{Backend: by, Templates: evaluate.TemplatesChecked})
 }
 
 // snapshot returns the cluster or the dump that is read, and the time that it shows.

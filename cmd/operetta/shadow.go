@@ -155,7 +155,7 @@ func (r *shadowRun) load(ctx context.Context, dirs []string) ([]firstLoad, error
 	return out, checkKindsUnique(out)
 }
 
-// version returns a package as an operator evaluates it: by templates, and else in workers that may die.
+// version returns a package as an operator with the same flags evaluates it.
 func (r *shadowRun) version(c checkedPackage) plan.Version {
 	by := evaluate.New(c.program, evaluate.Options{Backend: r.pool.Package(c.program), Templates: r.flags.options.Templates})
 	return plan.Version{Program: c.program, Evaluates: by, CRD: c.crd}

@@ -35,7 +35,7 @@ var WorkerMetrics = func() *worker.Metrics {
 
 // evaluateOptions returns how a package is evaluated.
 func (m *Manager) evaluateOptions(p *program.Program) evaluate.Options {
-	var backend evaluate.Backend // nil is this process
+	var backend evaluate.Backend // nil is this process, which New has only with InProcess
 	if m.options.Workers != nil {
 		backend = m.options.Workers.Package(p)
 	}

@@ -23,7 +23,7 @@ var shopAccount = object.Account{Namespace: "team-a", Name: "shop"}
 
 func TestAnIdentityLastsAsLongAsAPackageUsesIt(t *testing.T) {
 	t.Parallel()
-	m, err := New(away, Options{})
+	m, err := New(away, Options{InProcess: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestEachRequestIsSentAsTheAccount(t *testing.T) {
 		http.Error(w, "no", http.StatusForbidden)
 	}))
 	t.Cleanup(server.Close)
-	m, err := New(&rest.Config{Host: server.URL}, Options{})
+	m, err := New(&rest.Config{Host: server.URL}, Options{InProcess: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestEachRequestIsSentAsTheAccount(t *testing.T) {
 
 func TestWhoImpersonatesAlreadyCannotDoSoTwice(t *testing.T) {
 	t.Parallel()
-	m, err := New(&rest.Config{Host: away.Host, Impersonate: rest.ImpersonationConfig{UserName: "alice"}}, Options{})
+	m, err := New(&rest.Config{Host: away.Host, Impersonate: rest.ImpersonationConfig{UserName: "alice"}}, Options{InProcess: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// Options are the settings of a Manager; the zero value serves.
+// Options are the settings of a Manager. It needs Workers; all else has a default.
 type Options struct {
 	// Log receives what the manager and its controllers say.
 	Log logr.Logger
@@ -62,9 +62,10 @@ type Options struct {
 	Shard Shard
 	// Concurrency is how many resources of one package are reconciled at once.
 	Concurrency int
-	// Workers evaluate packages; nil evaluates them in this process, where nothing can interrupt an
-	// evaluation.
-	Workers *worker.Pool
+	// Workers evaluate packages. Without them, New errors unless InProcess says that CUE may run over users' data in this
+	// process, where nothing can interrupt or bound an evaluation.
+	Workers   *worker.Pool
+	InProcess bool
 	// ConfigMap holds configuration for packages, each under the key of its name with
 	// .yaml; the zero value is none.
 	ConfigMap types.NamespacedName
@@ -125,9 +126,15 @@ type Manager struct {
 	accounts map[schema.GroupKind]object.Account
 }
 
+// errNoWorkers is the error of a manager that would run CUE over users' data in its own process without being told to.
+var errNoWorkers = errors.New("there are no workers: in this process, nothing could interrupt or bound an evaluation")
+
 // New returns a manager that serves no package yet. It errors if it cannot reach the cluster, or listen on
-// an address.
+// an address, or has no workers.
 func New(config *rest.Config, options Options) (*Manager, error) {
+	if options.Workers == nil && !options.InProcess {
+		return nil, errNoWorkers
+	}
 	refused := newRefusedRequests()
 	config = clientConfig(config)
 	if err := options.Shard.Check(); err != nil {

@@ -48,7 +48,7 @@ components: a: objects: a: {apiVersion: "v1", kind: "ConfigMap", metadata: name:
 
 func TestKindIsServedByOnePackage(t *testing.T) {
 	t.Parallel()
-	m, err := New(away, Options{})
+	m, err := New(away, Options{InProcess: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestKindIsServedByOnePackage(t *testing.T) {
 
 func TestPackageCannotBeSwappedForOneOfAnotherKind(t *testing.T) {
 	t.Parallel()
-	m, err := New(away, Options{})
+	m, err := New(away, Options{InProcess: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestPackageCannotBeSwappedForOneOfAnotherKind(t *testing.T) {
 
 func TestServingAKindEndsTheTeardownOfItsDeletedResourcesFirst(t *testing.T) {
 	t.Parallel()
-	m, err := New(away, Options{})
+	m, err := New(away, Options{InProcess: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestServingAKindEndsTheTeardownOfItsDeletedResourcesFirst(t *testing.T) {
 // The race detector looks on.
 func TestPackagesAreServedAndAskedForSideBySide(t *testing.T) {
 	t.Parallel()
-	m, err := New(away, Options{})
+	m, err := New(away, Options{InProcess: true})
 	if err != nil {
 		t.Fatal(err)
 	}

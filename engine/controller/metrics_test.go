@@ -17,7 +17,7 @@ func TestAddressOfMetricsThatIsTakenEndsTheStart(t *testing.T) {
 	}
 	defer taken.Close()
 	// Nothing is asked of the cluster before.
-	_, err = New(&rest.Config{Host: "https://127.0.0.1:1"}, Options{MetricsAddress: taken.Addr().String()})
+	_, err = New(&rest.Config{Host: "https://127.0.0.1:1"}, Options{InProcess: true, MetricsAddress: taken.Addr().String()})
 	if err == nil || !strings.Contains(err.Error(), "serving metrics") || !strings.Contains(err.Error(), taken.Addr().String()) {
 		t.Errorf("the error is %v", err)
 	}
@@ -25,7 +25,7 @@ func TestAddressOfMetricsThatIsTakenEndsTheStart(t *testing.T) {
 
 func TestACertificateThatIsMissingEndsTheStart(t *testing.T) {
 	t.Parallel()
-	_, err := New(away, Options{MetricsAddress: "127.0.0.1:0", MetricsSecure: true, MetricsCertDir: t.TempDir()})
+	_, err := New(away, Options{InProcess: true, MetricsAddress: "127.0.0.1:0", MetricsSecure: true, MetricsCertDir: t.TempDir()})
 	if err == nil || !strings.Contains(err.Error(), "serving metrics") || !strings.Contains(err.Error(), "tls.crt") {
 		t.Errorf("the error is %v", err)
 	}
@@ -33,7 +33,7 @@ func TestACertificateThatIsMissingEndsTheStart(t *testing.T) {
 
 func TestTheMetricsOfAPackageEndWhenItIsWithdrawn(t *testing.T) {
 	t.Parallel()
-	m, err := New(away, Options{})
+	m, err := New(away, Options{InProcess: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func TestMetricsAreServedToWhoHasTheToken(t *testing.T) {
 
 func TestATokenThatIsMissingEndsTheStart(t *testing.T) {
 	t.Parallel()
-	_, err := New(away, Options{MetricsAddress: "127.0.0.1:0", MetricsSecure: true, MetricsTokenFile: filepath.Join(t.TempDir(), "token")})
+	_, err := New(away, Options{InProcess: true, MetricsAddress: "127.0.0.1:0", MetricsSecure: true, MetricsTokenFile: filepath.Join(t.TempDir(), "token")})
 	if err == nil || !strings.Contains(err.Error(), "reading the token") {
 		t.Errorf("the error is %v", err)
 	}

@@ -64,7 +64,7 @@ func TestTheListOfAPlanIsBoundedAndItsCountsAreNot(t *testing.T) {
 
 func TestAVersionIsServedByTheEvaluatorThatHasPlannedIt(t *testing.T) {
 	t.Parallel()
-	m, err := New(away, Options{})
+	m, err := New(away, Options{InProcess: true})
 	if err != nil {
 		t.Fatal(err)
 	}

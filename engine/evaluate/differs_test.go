@@ -38,9 +38,9 @@ func TestTemplatesThatDifferFromCUEAreDropped(t *testing.T) {
 	t.Parallel()
 	p := form{data: "data: a: cr.spec.name"}.load(t)
 	b := &changedBackend{Backend: evaluate.InProcess(p)}
-	reported := 0
+	reported, metrics := 0, evaluate.NewMetrics()
 	var e *evaluate.Evaluator
-	e = evaluate.New(p, evaluate.Options{Backend: b, CheckEvery: 1, Differs: func(context.Context, program.Session) {
+	e = evaluate.New(p, evaluate.Options{Backend: b, CheckEvery: 1, Metrics: metrics, Differs: func(context.Context, program.Session) {
 		if reported++; !strings.HasSuffix(e.Epoch(), "."+strconv.Itoa(reported)) {
 			t.Errorf("the epoch is %q when difference %d is reported", e.Epoch(), reported)
 		}
@@ -75,6 +75,9 @@ func TestTemplatesThatDifferFromCUEAreDropped(t *testing.T) {
 	} {
 		if got := say(100+i, row.shape); got != "something else" || reported != row.reported {
 			t.Errorf("%s: %q, and %d differ, want %d", row.reason, got, reported, row.reported)
+		}
+		if got := counted(t, metrics, "template_differences_total")[""]; got != float64(row.reported) {
+			t.Errorf("%s: the metric is %v, want %d", row.reason, got, row.reported)
 		}
 	}
 }

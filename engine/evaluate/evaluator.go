@@ -344,9 +344,11 @@ func (e *Evaluator) Epoch() string {
 
 // compile returns what CUE says of a session, and makes a template of it for others.
 func (e *Evaluator) compile(ctx context.Context, s program.Session, view program.View, at place) (program.Rollout, error) {
+	var result compile.Result
+	// Others wait for the end of a compilation, and a panic is one, too: a reconcile survives it.
+	defer func() { e.cache.compiled(at, view, result) }()
 	result, err := e.options.Backend.Compile(ctx, s, at.pins)
-	e.cache.compiled(at, view, result)
-	e.metrics.compiled(result)
+	e.metrics.compiled(result, err)
 	if err == nil {
 		err = result.Err
 	}

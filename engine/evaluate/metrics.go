@@ -39,7 +39,7 @@ func NewMetrics() *Metrics {
 	m := &Metrics{
 		evaluations: counter("evaluations_total", "Evaluations of a package, by how: memo, template or cue.", "by"),
 		fallbacks:   counter("evaluation_fallbacks_total", "Evaluations that no template had an answer for, by the reason.", "reason"),
-		compiles:    counter("template_compiles_total", "Sessions that were compiled, by whether that made a template.", "result"),
+		compiles:    counter("template_compiles_total", "Sessions that were compiled, by the result: template, untranslated, faulty or unfinished.", "result"),
 		differences: counter("template_differences_total", "Templates that said something else than CUE, and were dropped."),
 		templates:   gauge("templates", "Templates that a package has."),
 		bytes:       gauge("template_bytes", "Memory that the templates of a package take, about."),
@@ -77,13 +77,24 @@ func (m packageMetrics) fellBack(why fallback) {
 }
 func (m packageMetrics) differed() { m.differences.WithLabelValues(m.name).Inc() }
 
-func (m packageMetrics) compiled(r compile.Result) {
-	result := "faulty"
+// What came of a session that was compiled. They are labels of a metric.
+const (
+	resultTemplate     = "template"     // there is a template
+	resultUntranslated = "untranslated" // the package says something that does not translate
+	resultFaulty       = "faulty"       // the session is at fault, which says nothing of others
+	resultUnfinished   = "unfinished"   // it took too much, or there was no worker, or its template has no answer for the session itself
+)
+
+// compiled counts a compilation, and err is why there is no answer of CUE.
+func (m packageMetrics) compiled(r compile.Result, err error) {
+	result := resultFaulty
 	switch {
 	case r.Template != nil:
-		result = "template"
+		result = resultTemplate
+	case inconclusive(err) || r.Inconclusive:
+		result = resultUnfinished
 	case len(r.Untranslated) > 0:
-		result = "untranslated"
+		result = resultUntranslated
 	}
 	m.compiles.WithLabelValues(m.name, result).Inc()
 }

@@ -88,9 +88,8 @@ func BenchmarkPlan(b *testing.B) {
 		b.Run(string(class), func(b *testing.B) {
 			defer machine.ReportProcessorTime(b)()
 			for b.Loop() {
-				got := make1(b, plan.Options{
-					Cluster: shops, New: plan.Version{Program: p, Evaluates: evaluate.New(p, evaluate.Options{})}, Parallel: runtime.GOMAXPROCS(0),
-				})
+				by := evaluate.New(p, evaluate.Options{Templates: evaluate.TemplatesChecked})
+				got := make1(b, plan.Options{Cluster: shops, New: plan.Version{Program: p, Evaluates: by}, Parallel: runtime.GOMAXPROCS(0)})
 				if n := got.Count(class); n != many {
 					b.Fatalf("%d of %d resources are %s: %s", n, many, class, got.Text(plan.Ink{}))
 				}

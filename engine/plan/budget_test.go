@@ -54,17 +54,21 @@ func TestAThousandResourcesTakeSoManyEvaluations(t *testing.T) {
 	t.Parallel()
 	machine.Serial(t)
 	shops := manyShops(t)
+	another := strings.Replace(body, "web:1", "web:2", 1)
 	for name, row := range map[string]struct {
 		after                  string
+		templates              evaluate.Templates
 		class                  plan.Class
 		evaluations, runsOfCUE int64
 	}{
-		"nothing changes": {body, plan.Unchanged, many, many / 20},
-		"one value":       {strings.Replace(body, "web:1", "web:2", 1), plan.Changed, 4 * many, many / 10},
+		"nothing changes, as the command plans": {body, evaluate.TemplatesChecked, plan.Unchanged, many, many},
+		"one value, as the command plans":       {another, evaluate.TemplatesChecked, plan.Changed, 4 * many, 2*many + many/10},
+		"nothing changes":                       {body, evaluate.TemplatesOn, plan.Unchanged, many, many / 20},
+		"one value":                             {another, evaluate.TemplatesOn, plan.Changed, 4 * many, many / 10},
 	} {
 		p := load(t, row.after)
 		var evaluations, runs atomic.Int64
-		by := evaluate.New(p, evaluate.Options{Backend: countingBackend{evaluate.InProcess(p), &runs}})
+		by := evaluate.New(p, evaluate.Options{Backend: countingBackend{evaluate.InProcess(p), &runs}, Templates: row.templates})
 		got := make1(t, plan.Options{Cluster: shops, New: plan.Version{Program: p, Evaluates: counting{by, &evaluations}}, Parallel: runtime.GOMAXPROCS(0)})
 		if n := got.Count(row.class); n != many {
 			t.Errorf("%s: %d of %d resources are %s", name, n, many, row.class)

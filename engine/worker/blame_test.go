@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -43,15 +44,26 @@ func serveAndEnd(arguments []string) error {
 	at, atErr := strconv.Atoi(arguments[1])
 	code, codeErr := strconv.Atoi(arguments[2])
 	l, err := worker.ParseLimits(arguments[4], arguments[5])
-	f, openErr := os.OpenFile(arguments[3], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err := errors.Join(atErr, codeErr, err, openErr); err != nil {
-		return err
-	}
-	_, err = f.WriteString(".")
-	if err := errors.Join(err, f.Close()); err != nil {
+	if err := errors.Join(atErr, codeErr, err, noteStart(arguments[3])); err != nil {
 		return err
 	}
 	return worker.Serve(&endingReader{os.Stdin, arguments[0], at, code}, os.Stdout, l)
+}
+
+// noteStart adds a byte to the file for starts.
+func noteStart(file string) error {
+	f, err := os.OpenFile(filepath.Clean(file), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(".")
+	return errors.Join(err, f.Close())
+}
+
+// countStarts returns how many workers have noted their start.
+func countStarts(file string) int {
+	starts, _ := os.ReadFile(filepath.Clean(file)) // there is none before the first
+	return len(starts)
 }
 
 // newEndingPool returns a pool of one worker that ends itself when it reads a text the n-th time, and a function
@@ -64,9 +76,73 @@ func newEndingPool(t *testing.T, text string, n, code int) (*worker.Pool, func()
 		Size:    1, Limits: worker.Limits{Memory: 256 << 20, Time: testTime}, Patience: testPatience,
 	})
 	t.Cleanup(p.Close)
-	return p, func() int {
-		starts, _ := os.ReadFile(file) // there is none before the first
-		return len(starts)
+	return p, func() int { return countStarts(file) }
+}
+
+// wornArgument is the first argument of this program when it is a worker that is replaced at other limits than most. The
+// next ones are the number of evaluations, the bytes that a garbage collection leaves, and the file for starts.
+const wornArgument = "wear"
+
+// serveUntilWorn is what such a worker does.
+func serveUntilWorn(arguments []string) error {
+	evaluations, evaluationsErr := strconv.Atoi(arguments[0])
+	live, liveErr := strconv.ParseUint(arguments[1], 10, 64)
+	l, err := worker.ParseLimits(arguments[3], arguments[4])
+	if err := errors.Join(evaluationsErr, liveErr, err, noteStart(arguments[2])); err != nil {
+		return err
+	}
+	runtime.GC() // a small worker may have left no garbage to collect yet
+	return worker.ServeUntil(os.Stdin, os.Stdout, l, evaluations, live)
+}
+
+// CUE keeps every label for as long as the process runs.
+func TestAWorkerIsReplacedByWhatItHasDoneAndKept(t *testing.T) {
+	t.Parallel()
+	p := compile(t, "")
+	const never, evaluated = 1 << 40, 7
+	for _, row := range []struct {
+		reason            string
+		evaluations, live int
+		starts            int
+	}{
+		{"it has done and kept little", never, never, 1},
+		{"each has three evaluations, and seven are wanted", 3, never, 3},
+		{"each has too much in its memory once it has loaded the package, which is done once before the first evaluation", never, 1, evaluated + 1},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "starts")
+			pool := worker.NewPool(worker.Options{
+				Command: []string{os.Args[0], wornArgument, strconv.Itoa(row.evaluations), strconv.Itoa(row.live), file},
+				Size:    1, Limits: worker.Limits{Memory: 256 << 20, Time: testTime}, Patience: testPatience, IdleTime: time.Hour,
+			})
+			t.Cleanup(pool.Close)
+			in := pool.Package(p)
+			for i := range int64(evaluated) {
+				if _, err := in.Evaluate(t.Context(), session("town", map[string]any{"n": i})); err != nil {
+					t.Fatal(err)
+				}
+			}
+			machine.Eventually(t, "the starts that are wanted", func() bool { return countStarts(file) >= row.starts })
+			if got := countStarts(file); got != row.starts {
+				t.Errorf("%d workers were started, want %d", got, row.starts)
+			}
+		})
+	}
+}
+
+func TestAWorkerThatNobodyNeedsEnds(t *testing.T) {
+	t.Parallel()
+	pool := worker.NewPool(worker.Options{
+		Command: []string{os.Args[0], workerArgument}, Size: 2, Limits: worker.Limits{Memory: 256 << 20, Time: testTime}, Patience: testPatience, IdleTime: time.Millisecond,
+	})
+	t.Cleanup(pool.Close)
+	in := pool.Package(compile(t, ""))
+	for range 2 {
+		if _, err := in.Evaluate(t.Context(), session("town", nil)); err != nil {
+			t.Fatal(err)
+		}
+		machine.Eventually(t, "the end of all workers", func() bool { return pool.Processes() == 0 })
 	}
 }
 

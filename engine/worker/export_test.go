@@ -1,5 +1,12 @@
 package worker
 
+import "io"
+
+// ServeUntil is Serve for a worker that is replaced after so many evaluations, or when a garbage collection leaves so many bytes.
+func ServeUntil(in io.Reader, out io.Writer, l Limits, evaluations int, live uint64) error {
+	return serve(in, out, l, wear{evaluations, live})
+}
+
 // Processes returns how many workers there are, those that are being started included.
 func (p *Pool) Processes() int {
 	p.mu.Lock()

@@ -21,11 +21,13 @@ const (
 )
 
 const (
-	// maxStack is Go's limit of the stack of a worker, in bytes. Ordinary packages need less than a
-	// hundredth of it; Go's default of 1 GB can exhaust the memory of the machine.
-	maxStack = 128 << 20
-	// exitStackSize is the stack size at which a worker exits by itself, before Go ends it.
+	// exitStackSize is the limit of the stack of a worker, in bytes, which is what messages say: a worker that has more
+	// exits by itself. Ordinary packages need less than a hundredth of it.
 	exitStackSize = maxStack / 4
+	// maxStack is where Go ends a worker whose stack grows faster than it looks. That limit has to be higher, because Go
+	// exits with the same code whether a process runs out of stack or of memory; and Go's default of 1 GB can exhaust the
+	// memory of the machine.
+	maxStack = 128 << 20
 )
 
 // Limits are the limits of one worker.

@@ -22,6 +22,8 @@ type Options struct {
 	Limits Limits
 	// Patience is how many times its limit of processor time an evaluation may take by the clock; 0 is a default.
 	Patience int
+	// IdleTime is how long a worker stays that nobody needs; 0 is a default.
+	IdleTime time.Duration
 	// Metrics count; nil counts nothing.
 	Metrics *Metrics
 }
@@ -65,7 +67,7 @@ const maxTenants = 10_000
 
 // NewPool returns a pool, which has no worker yet.
 func NewPool(o Options) *Pool {
-	o.Size = max(1, o.Size)
+	o.Size, o.IdleTime = max(1, o.Size), cmp.Or(o.IdleTime, idleTime)
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics() // nobody collects them
 	}
@@ -172,7 +174,7 @@ func (p *Pool) release(tenant string, w *process) {
 		w.close()
 	default:
 		p.idle = append(p.idle, w)
-		w.idle = time.AfterFunc(idleTime, func() { p.retire(w) })
+		w.idle = time.AfterFunc(p.options.IdleTime, func() { p.retire(w) })
 		p.endIdle()
 	}
 	p.lendRoom()

@@ -25,6 +25,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, serveAndEnd(os.Args[2:]))
 		os.Exit(1)
 	}
+	if len(os.Args) > 2 && os.Args[1] == wornArgument {
+		fmt.Fprintln(os.Stderr, serveUntilWorn(os.Args[2:]))
+		os.Exit(1)
+	}
 	if len(os.Args) < 2 || os.Args[1] != workerArgument {
 		os.Exit(m.Run())
 	}
@@ -112,29 +116,48 @@ func TestWorkersReturnWhatTheProgramReturns(t *testing.T) {
 	}
 }
 
-// A number is all that it takes to make CUE run for ever, or take all memory.
+// deep is a template that calls itself. The library for templates ends that only where the stack has some hundred MiB.
+const deep = `{{define "a"}}{{template "a"}}{{end}}{{template "a"}}`
+
+// A number is all that it takes to make CUE run for ever, or take all memory. What is said of it is the same each time, so
+// each row has no other limit that it could meet first.
 func TestAnEvaluationThatTakesTooMuchCostsAWorker(t *testing.T) {
 	t.Parallel()
-	in := newPool(t, 2).Package(compile(t, ""))
+	p := compile(t, "")
+	short, long := worker.Limits{Memory: 1 << 30, Time: testTime}, worker.Limits{Memory: 128 << 20, Time: machine.Patience}
+	const lines = ", probably at shop/shop.cue:19 or shop/shop.cue:21 or shop/shop.cue:22"
 	for name, c := range map[string]struct {
-		spec map[string]any
-		slow bool
-		want string
+		spec   map[string]any
+		limits worker.Limits
+		want   string
 	}{
-		"a template that never ends": {map[string]any{"text": endless}, true, "took more than the limit of 500ms of processor time, probably at shop/shop.cue:"},
-		"a range without an end":     {map[string]any{"n": int64(1_000_000_000)}, false, "its evaluation "},
-		"a number of 12 GB":          {map[string]any{"shift": int64(100_000_000_000)}, false, "its evaluation "},
-		"nested loops":               {map[string]any{"n": int64(40_000)}, true, "its evaluation "},
-		"a list of a megabyte":       {map[string]any{"list": "[" + strings.Repeat("[],", 500_000) + "[]]"}, false, ""},
+		"a template that never ends": {map[string]any{"text": endless}, short, "its evaluation took more than the limit of 500ms of processor time" + lines},
+		"nested loops":               {map[string]any{"n": int64(40_000)}, short, "its evaluation took more than the limit of 500ms of processor time" + lines},
+		"a template that calls itself": {
+			map[string]any{"text": deep}, worker.Limits{Memory: 1 << 30, Time: machine.Patience}, "its evaluation took more than the limit of 32 MiB of stack" + lines,
+		},
+		"a range without an end": {map[string]any{"n": int64(1_000_000_000)}, long, "its evaluation took more than the limit of 128 MiB of memory" + lines},
+		"a number of 12 GB": {
+			map[string]any{"shift": int64(100_000_000_000)}, long, "its evaluation ended the process that it ran in, which had a limit of 128 MiB of memory" + lines,
+		},
+		"a list of a megabyte": {
+			map[string]any{"list": "[" + strings.Repeat("[],", 500_000) + "[]]"}, long, "the names and texts in cr have 1500115 bytes, most of them in cr.spec.list, and may have 262144",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			pool := worker.NewPool(worker.Options{Command: []string{os.Args[0], workerArgument}, Size: 1, Limits: c.limits, Patience: testPatience})
+			t.Cleanup(pool.Close)
+			in := pool.Package(p)
 			began := time.Now()
 			_, err := in.Evaluate(t.Context(), session(name, c.spec))
 			limit, over := errors.AsType[*program.LimitError](err)
-			t.Logf("after %s: %v", time.Since(began), err)
-			if !over || !strings.Contains(limit.Text, c.want) {
-				t.Errorf("got %v, want a limit: %s", err, c.want)
+			t.Logf("after %s", time.Since(began))
+			if !over {
+				t.Fatalf("got %v, want a limit", err)
+			}
+			if diff := cmp.Diff(c.want, limit.Text); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if _, err := in.Evaluate(t.Context(), session("town", nil)); err != nil {
 				t.Errorf("others: %v", err)

@@ -105,7 +105,7 @@ func TestPatternsOfStagesNameTests(t *testing.T) {
 	machine.Serial(t)
 	for name, dirs := range map[string][]string{"sweeps": {"engine/reconcile"}, "templates": {"engine/evaluate", "test/eval"}, "long": {"engine/registry", "test/e2e", "test/attack", "test/check"}} {
 		pattern := strings.Join(stages(t, name), " ")
-		head, alternatives, _ := strings.Cut(strings.TrimSuffix(pattern, ")"), "(")
+		head, alternatives, _ := strings.Cut(strings.TrimRight(pattern, ")$"), "(")
 		for alternative := range strings.SplitSeq(alternatives, "|") {
 			if !slices.ContainsFunc(source(t), func(f file) bool { return declares(f, dirs, regexp.MustCompile(head+alternative)) }) {
 				t.Errorf("%s in test/stages.sh: no test is like %s%s", name, head, alternative)
@@ -119,22 +119,44 @@ func TestPatternsOfStagesNameTests(t *testing.T) {
 	}
 }
 
-// The stage race leaves out what calls machine.Serial, and the stage unit runs the test functions of which that is a
-// statement: anywhere else, it would be left out of both.
+// The stage race leaves out what a pattern names, and the stage sweep runs only its own packages: a test with such a name
+// in another one would run nowhere.
+func TestWhatIsLeftToTheSweepIsInItsPackages(t *testing.T) {
+	swept, raced := stages(t, "swept"), stages(t, "race")
+	for _, name := range []string{"sweeps", "templates"} {
+		pattern := regexp.MustCompile(strings.Join(stages(t, name), " "))
+		for _, f := range source(t) {
+			dir := "./" + f.dir
+			if slices.Contains(raced, dir) && !slices.Contains(swept, dir) && declares(f, []string{f.dir}, pattern) {
+				t.Errorf("%s: a test has a name like %s in test/stages.sh, so no stage runs it", f.name, name)
+			}
+		}
+	}
+}
+
+// The stage race leaves out what calls machine.Serial, by name, and the stage unit runs the test functions of which that is a
+// statement, in the packages that have some: anything else would be left out of both.
 func TestWhatRunsWithoutTheRaceDetectorRuns(t *testing.T) {
-	found := 0
+	raced := stages(t, "race")
+	var all []string
 	for _, f := range source(t) {
 		calls, marked := serialCalls(f), markedTests(f)
-		found += marked
-		if calls != marked {
+		all = append(all, marked...)
+		if calls != len(marked) {
 			t.Errorf("%s: only a test function itself calls machine.Serial, once", f.name)
 		}
-		if marked > 0 && !slices.Contains(stages(t, "race"), "./"+f.dir) {
+		if len(marked) > 0 && !slices.Contains(raced, "./"+f.dir) {
 			t.Errorf("%s: no test of this package runs with the race detector, so machine.Serial says nothing", f.name)
 		}
 	}
-	if found == 0 {
+	if len(all) == 0 {
 		t.Error("no test calls machine.Serial")
+	}
+	named := regexp.MustCompile("^(" + strings.Join(all, "|") + ")$")
+	for _, f := range source(t) {
+		if slices.Contains(raced, "./"+f.dir) && count(f, named) != len(markedTests(f)) {
+			t.Errorf("%s: a test of another file has the name of one here and calls machine.Serial, so the stage race leaves out both", f.name)
+		}
 	}
 }
 
@@ -150,9 +172,9 @@ func serialCalls(f file) int {
 	return calls
 }
 
-// markedTests counts the test functions of a file of which a call of machine.Serial is a statement.
-func markedTests(f file) int {
-	marked := 0
+// markedTests returns the test functions of a file of which a call of machine.Serial is a statement.
+func markedTests(f file) []string {
+	var marked []string
 	for _, d := range f.syntax.Decls {
 		function, ok := d.(*ast.FuncDecl)
 		if !ok || function.Body == nil || !strings.HasPrefix(function.Name.Name, "Test") {
@@ -162,7 +184,7 @@ func markedTests(f file) int {
 			e, ok := s.(*ast.ExprStmt)
 			return ok && isSerial(e.X)
 		}) {
-			marked++
+			marked = append(marked, function.Name.Name)
 		}
 	}
 	return marked
@@ -199,10 +221,18 @@ func TestScriptsOfStagesExist(t *testing.T) {
 
 // declares reports whether a file in one of some folders has a function with a name like that.
 func declares(f file, dirs []string, name *regexp.Regexp) bool {
-	return f.test && slices.Contains(dirs, f.dir) && slices.ContainsFunc(f.syntax.Decls, func(d ast.Decl) bool {
-		function, ok := d.(*ast.FuncDecl)
-		return ok && name.MatchString(function.Name.Name)
-	})
+	return f.test && slices.Contains(dirs, f.dir) && count(f, name) > 0
+}
+
+// count returns how many functions of a file have a name like that.
+func count(f file, name *regexp.Regexp) int {
+	found := 0
+	for _, d := range f.syntax.Decls {
+		if function, ok := d.(*ast.FuncDecl); ok && name.MatchString(function.Name.Name) {
+			found++
+		}
+	}
+	return found
 }
 
 // mentions reports whether a file has a text among its literals.

@@ -59,7 +59,7 @@ func main() {
 func measureAll() error {
 	var o options
 	flag.IntVar(&o.n, "n", 50, "how many resources")
-	flag.StringVar(&o.scenarios, "scenario", "chain,idle,create,unchanged,restart,edit,users", "what is measured, separated by commas; all is everything")
+	flag.StringVar(&o.scenarios, "scenario", "chain,idle,create,unchanged,restart,edit,users", "what is measured, separated by commas; the default takes a few minutes; all is that and children, fleet, rest and growth")
 	flag.StringVar(&o.controllers, "controller", "", "which controllers, separated by commas; all by default")
 	flag.StringVar(&o.results, "results", filepath.Join(binDir, "results.jsonl"), "file to which the results are appended")
 	flag.StringVar(&o.document, "markdown", "", "file for the table in Markdown")
