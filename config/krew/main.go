@@ -1,8 +1,9 @@
-// Command krew builds the archives of a release with the plugin of kubectl, and the manifest by which krew installs it:
+// Command krew builds the archives of a release with the plugin of kubectl, a bill of materials of each in the format of SPDX, and the manifest by
+// which krew installs it:
 //
 //	go run ./config/krew -version v0.1.0 -base https://example.com/releases/v0.1.0
 //
-// The archives are the same, byte by byte, wherever the same source is built with the same version of Go.
+// All of them are the same, byte by byte, wherever the same source is built with the same version of Go.
 package main
 
 import (
@@ -114,7 +115,14 @@ func (r *release) archive(ctx context.Context, name string) (platform, error) {
 	file := fmt.Sprintf("operetta_%s_%s_%s.tar.gz", r.Version, goos, arch)
 	sum := sha256.Sum256(packed)
 	out := platform{OS: goos, Arch: arch, URI: strings.TrimSuffix(r.base, "/") + "/" + file, Digest: hex.EncodeToString(sum[:])}
-	return out, os.WriteFile(filepath.Join(r.out, file), packed, 0o644)
+	parts, err := r.billOf(built, out)
+	if err != nil {
+		return platform{}, err
+	}
+	return out, errors.Join(
+		os.WriteFile(filepath.Join(r.out, file), packed, 0o644),
+		os.WriteFile(filepath.Join(r.out, strings.TrimSuffix(file, ".tar.gz")+".spdx.json"), parts, 0o644),
+	)
 }
 
 // pack returns an archive of files. It has no times and no users, so that it is the same each time.

@@ -3,7 +3,6 @@ package install
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -48,24 +47,18 @@ func (b *Bundle) group(o Options) map[string]any {
 // permissions returns the rules of the operator in namespaces. OLM gives all of them in the operator's namespace and in each that it serves: it knows
 // no difference. It errors if those of two served namespaces differ, as one would have more than it needs.
 func (b *Bundle) permissions(o Options) ([]any, error) {
+	served := slices.DeleteFunc(slices.Sorted(slices.Values(o.Namespaces)), func(name string) bool { return name == o.OperatorNamespace })
 	out := slices.Clone(b.inNamespace[o.OperatorNamespace])
-	text := func(rules []any) (string, error) {
-		all, err := json.Marshal(rules)
-		return string(all), err
-	}
 	first := ""
-	for _, namespace := range slices.Sorted(maps.Keys(b.inNamespace)) {
-		if namespace == o.OperatorNamespace {
-			continue
-		}
-		has, err := text(b.inNamespace[namespace])
+	for i, namespace := range served {
+		text, err := json.Marshal(b.inNamespace[namespace]) // also those of one in which it needs none
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("bundle: the rules in namespace %s: %w", namespace, err)
-		case first != "" && has != first:
+		case i == 0:
+			first, out = string(text), append(out, b.inNamespace[namespace]...)
+		case string(text) != first:
 			return nil, fmt.Errorf("bundle: the operator needs other permissions in namespace %s than in others that it serves, and OLM gives it the same in all", namespace)
-		case first == "":
-			first, out = has, append(out, b.inNamespace[namespace]...)
 		}
 	}
 	return distinct(out)

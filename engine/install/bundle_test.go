@@ -2,11 +2,13 @@ package install
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/rbac"
 )
 
@@ -38,6 +40,42 @@ func TestABundleLeavesOutNothingInSilence(t *testing.T) {
 			t.Parallel()
 			_, err := Bundle{Name: "op", Version: "0.1.0"}.Files(tc.all, o, func(m map[string]any) (string, error) { return fmt.Sprint(m), nil })
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s: the error is %v, want %q", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
+
+// OLM gives the same rights in all namespaces of an OperatorGroup.
+func TestABundleGivesNoNamespaceMoreThanItNeeds(t *testing.T) {
+	t.Parallel()
+	roleIn := func(namespace, resource string) []*unstructured.Unstructured {
+		role, binding := &unstructured.Unstructured{}, &unstructured.Unstructured{}
+		for u, kind := range map[*unstructured.Unstructured]string{role: "Role", binding: "RoleBinding"} {
+			u.SetKind(kind)
+			u.SetName("op")
+			u.SetNamespace(namespace)
+		}
+		role.Object["rules"] = []any{map[string]any{"resources": []any{resource}}}
+		binding.Object["roleRef"] = map[string]any{"kind": "Role", "name": "op"}
+		return []*unstructured.Unstructured{role, binding}
+	}
+	o := Options{Options: rbac.Options{OperatorNamespace: "home", ServiceAccount: "op", Namespaces: object.Namespaces{"a", "b", "home"}}}
+	for name, tc := range map[string]struct {
+		reason string
+		all    []*unstructured.Unstructured
+		want   string
+	}{
+		"Same":        {"the operator needs the same in both", slices.Concat(roleIn("a", "secrets"), roleIn("b", "secrets")), ""},
+		"Own":         {"the Lease is in the operator's namespace alone", slices.Concat(roleIn("home", "leases"), roleIn("a", "secrets"), roleIn("b", "secrets")), ""},
+		"Other":       {"it would have both in each", slices.Concat(roleIn("a", "secrets"), roleIn("b", "services")), "other permissions in namespace b"},
+		"NoneInLast":  {"it would have there what it does not need", roleIn("a", "secrets"), "other permissions in namespace b"},
+		"NoneInFirst": {"the order of names decides nothing", roleIn("b", "secrets"), "other permissions in namespace b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Bundle{Name: "op", Version: "0.1.0"}.Files(tc.all, o, func(m map[string]any) (string, error) { return fmt.Sprint(m), nil })
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s: the error is %v, want %q", tc.reason, err, tc.want)
 			}
 		})

@@ -175,23 +175,34 @@ func (o Options) certificateRights(kinds []Kind) []any {
 	}
 }
 
-// certManager returns the objects by which cert-manager makes the certificate, signed by nobody else.
+// authorityLifetime is how long the authority is valid that signs the certificates of cert-manager: ten years.
+const authorityLifetime = "87600h"
+
+// certManager returns the objects by which cert-manager makes the certificate. An authority that stays signs it: whoever is called with a new
+// certificate is told at once whom to trust, and a pod gets that certificate only after a minute or two, so that a certificate that signs
+// itself would be trusted by nobody meanwhile.
 func (o Options) certManager() []any {
 	service := o.webhookName() + "." + o.OperatorNamespace
-	object := func(kind string, spec map[string]any) any {
+	object := func(kind, name string, spec map[string]any) any {
 		u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 		u.SetAPIVersion("cert-manager.io/v1")
 		u.SetKind(kind)
-		u.SetName(o.webhookName())
+		u.SetName(name)
 		u.SetNamespace(o.OperatorNamespace)
 		u.SetLabels(rbac.Labels)
 		return u
 	}
+	own, authority := o.webhookName(), o.webhookName()+"-authority"
 	return []any{
-		object("Issuer", map[string]any{"selfSigned": map[string]any{}}),
-		object("Certificate", map[string]any{
-			"secretName": o.webhookName(), "dnsNames": []any{service + ".svc", service + ".svc.cluster.local"},
-			"issuerRef": map[string]any{"kind": "Issuer", "name": o.webhookName()},
+		object("Issuer", authority, map[string]any{"selfSigned": map[string]any{}}),
+		object("Certificate", authority, map[string]any{
+			"isCA": true, "commonName": authority, "secretName": authority, "duration": authorityLifetime,
+			"issuerRef": map[string]any{"kind": "Issuer", "name": authority},
+		}),
+		object("Issuer", own, map[string]any{"ca": map[string]any{"secretName": authority}}),
+		object("Certificate", own, map[string]any{
+			"secretName": own, "dnsNames": []any{service + ".svc", service + ".svc.cluster.local"},
+			"issuerRef": map[string]any{"kind": "Issuer", "name": own},
 		}),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/rbac"
@@ -67,6 +68,27 @@ func TestADefinitionIsServedAsFarAsTheOperatorConvertsIt(t *testing.T) {
 				t.Errorf("%s: the right to say whom to trust is %t", tc.reason, patches)
 			}
 		})
+	}
+}
+
+// The API server learns of an authority at once, and a pod gets the certificate later, so another certificate must have the same authority.
+func TestCertManagerSignsEachCertificateByAnAuthorityThatStays(t *testing.T) {
+	t.Parallel()
+	got := map[string]map[string]any{}
+	for _, o := range Webhooks(nil, Options{Options: rbac.Options{OperatorNamespace: "home", ServiceAccount: "op"}, Webhooks: CertManager}) {
+		if u, is := o.(*unstructured.Unstructured); is {
+			got[u.GetKind()+" "+u.GetNamespace()+"/"+u.GetName()] = u.Object["spec"].(map[string]any)
+		}
+	}
+	issuer := func(name string) map[string]any { return map[string]any{"kind": "Issuer", "name": name} }
+	want := map[string]map[string]any{
+		"Issuer home/op-webhooks-authority":      {"selfSigned": map[string]any{}},
+		"Certificate home/op-webhooks-authority": {"isCA": true, "commonName": "op-webhooks-authority", "secretName": "op-webhooks-authority", "duration": "87600h", "issuerRef": issuer("op-webhooks-authority")},
+		"Issuer home/op-webhooks":                {"ca": map[string]any{"secretName": "op-webhooks-authority"}},
+		"Certificate home/op-webhooks":           {"secretName": "op-webhooks", "dnsNames": []any{"op-webhooks.home.svc", "op-webhooks.home.svc.cluster.local"}, "issuerRef": issuer("op-webhooks")},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the objects of cert-manager (-want +got):\n%s", diff)
 	}
 }
 

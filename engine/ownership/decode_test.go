@@ -102,6 +102,36 @@ func TestAnInventoryIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
+// What a resource has in its status was written by any version of the engine: a field with another name would be lost, although what is
+// written now is read again.
+func TestAnInventoryIsStoredInThisForm(t *testing.T) {
+	t.Parallel()
+	stored := ownership.Inventory{
+		{Component: "config", Objects: []ownership.Entry{
+			{Object: "role", APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "r", ClusterScoped: true, Digest: "d", UID: "u", Orphan: true},
+			{Object: "job", APIVersion: "batch/v1", Kind: "Job", Name: "j", Content: "c", Ended: ownership.Succeeded, Last: `{"succeeded":1}`},
+			{Object: "far", APIVersion: "v1", Kind: "ConfigMap", Namespace: "elsewhere", Name: "c", Ended: ownership.Failed},
+		}},
+		{Component: "web", DependsOn: []string{"config"}},
+	}
+	const text = `
+- component: config
+  objects:
+  - {object: role, apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: r, clusterScoped: true, digest: d, uid: u, orphan: true}
+  - {object: job, apiVersion: batch/v1, kind: Job, name: j, content: c, ended: Succeeded, last: '{"succeeded":1}'}
+  - {object: far, apiVersion: v1, kind: ConfigMap, namespace: elsewhere, name: c, ended: Failed}
+- component: web
+  dependsOn: [config]
+`
+	if diff := cmp.Diff(listOf(t, text), stored.Encode()); diff != "" {
+		t.Errorf("what is written (-want +got):\n%s", diff)
+	}
+	got, err := ownership.Decode(listOf(t, text))
+	if diff := cmp.Diff(stored, got); diff != "" || err != nil {
+		t.Errorf("what is read (-want +got):\n%s%v", diff, err)
+	}
+}
+
 // listOf returns the list that a text is.
 func listOf(t *testing.T, text string) []any {
 	t.Helper()

@@ -57,7 +57,7 @@ func TestPackagesThatAreWrongSayWhyAndHarmNoOther(t *testing.T) {
 		"cycle":    {"nothing could be applied first", "main.cue", body + "components: note: dependsOn: more: {}\ncomponents: more: dependsOn: note: {}\n", "PackageBroken", "main.cue:"},
 		"nocue":    {"there is nothing to serve", "README.md", body, "PackageBroken", "no CUE files"},
 		"nocode":   {"it is no operator", "main.cue", "}", "PackageBroken", "main.cue:"},
-		"import":   {"modules are not fetched", "main.cue", body + "import \"example.com/x\"\n", "PackageBroken", "main.cue:"},
+		"import":   {"a module is fetched only if cue.mod/module.cue names it", "main.cue", body + "import \"example.com/x\"\n", "PackageBroken", "main.cue:"},
 	} {
 		p := s.NewPackageObject("objwrong" + name)
 		p.Apply(p.Inline(map[string]any{row.file: p.Text(row.body)}))

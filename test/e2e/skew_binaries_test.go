@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -162,8 +163,18 @@ func TestI6AnUpgradeOfTheEngineAndItsRollbackMakeNothingAnew(t *testing.T) {
 	o = run(newer)
 	later.Expect("Ready", "True", "Served")
 	unchanged("after the second upgrade", map[string]string{"second": before["second"]})
-	for _, e := range s.RequestsOf(from, s.User).WithVerbs("delete", "create").OfResource("configmaps") {
-		t.Errorf("%s of %s", e.Verb, e.Name)
+	uid, _, _ := strings.Cut(before["first"], " ")
+	if got := string(s.Get("ConfigMap", "note-first").GetUID()); got != uid {
+		t.Errorf("after the rollback the object of first is %s, and was %s", got, uid)
+	}
+	made := 0
+	for _, e := range s.RequestsOf(from, s.User).OfResource("configmaps").Filter(deletesOrCreates) {
+		if made++; e.Name != "note-second" || e.Code != http.StatusCreated {
+			t.Errorf("%d %s %s", e.Code, e.Verb, e.RequestURI)
+		}
+	}
+	if made != 1 {
+		t.Errorf("%d objects were deleted or created, and only that of second is new", made)
 	}
 	s.Delete(second)
 	s.ExpectGone(second)

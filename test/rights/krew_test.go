@@ -4,7 +4,10 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -63,6 +66,7 @@ func TestKrewInstallsThePluginOfARelease(t *testing.T) {
 	if diff := cmp.Diff(map[string]int64{"kubectl-operetta": 0o755, "LICENSE": 0o644}, modesIn(t, archive)); diff != "" {
 		t.Errorf("the archive (-want +got):\n%s", diff)
 	}
+	expectBill(t, archive)
 	run := func(program string, args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), program, args...)
@@ -79,6 +83,85 @@ func TestKrewInstallsThePluginOfARelease(t *testing.T) {
 	if out := run(harness.Suite.ControlPlane.Kubectl(), "operetta", "version"); !strings.Contains(out, "operetta  v0.1.0\n") {
 		t.Errorf("kubectl operetta version:\n%s", out)
 	}
+}
+
+// bill is a bill of materials in the format of SPDX, as far as this test reads it.
+type bill struct {
+	SPDXVersion  string
+	CreationInfo struct{ Created string }
+	Packages     []struct {
+		SPDXID, Name, VersionInfo, DownloadLocation, Comment string
+		Checksums                                            []struct{ Algorithm, ChecksumValue string }
+		ExternalRefs                                         []struct{ ReferenceLocator string }
+	}
+	Relationships []struct{ SpdxElementID, RelationshipType, RelatedSpdxElement string }
+}
+
+// expectBill compares the bill of materials beside an archive with the archive, and with what the Go command says of the binary in it.
+func expectBill(t *testing.T, archive string) {
+	t.Helper()
+	var got bill
+	text, err := os.ReadFile(strings.TrimSuffix(archive, ".tar.gz") + ".spdx.json")
+	if err == nil {
+		err = json.Unmarshal(text, &got)
+	}
+	packed, failed := os.ReadFile(archive)
+	if err = errors.Join(err, failed); err != nil {
+		t.Fatal(err)
+	}
+	if got.SPDXVersion != "SPDX-2.3" || got.CreationInfo.Created != "1970-01-01T00:00:00Z" || len(got.Packages) < 2 {
+		t.Fatalf("it is no bill, or that of a moment:\n%s", text)
+	}
+	main, modules, known := got.Packages[0], map[string]string{}, map[string]bool{"SPDXRef-DOCUMENT": true}
+	if sum := fmt.Sprintf("%x", sha256.Sum256(packed)); len(main.Checksums) != 1 || main.Checksums[0].ChecksumValue != sum || main.VersionInfo != "v0.1.0" {
+		t.Errorf("it is about %+v, and the archive has the digest %s", main, sum)
+	}
+	for i, p := range got.Packages {
+		if known[p.SPDXID] || !strings.HasPrefix(p.DownloadLocation, "https://") || len(p.ExternalRefs) != 1 || !strings.HasPrefix(p.ExternalRefs[0].ReferenceLocator, "pkg:golang/") {
+			t.Errorf("the package is there twice, or nobody knows where it is: %+v", p)
+		}
+		if known[p.SPDXID] = true; i > 1 { // after the archive and the standard library
+			modules[p.Name+" "+p.VersionInfo] = p.Comment
+		}
+	}
+	for _, r := range got.Relationships {
+		if !known[r.SpdxElementID] || !known[r.RelatedSpdxElement] {
+			t.Errorf("there is no such package: %+v", r)
+		}
+	}
+	if len(got.Relationships) != len(got.Packages) {
+		t.Errorf("%d relationships of %d packages", len(got.Relationships), len(got.Packages))
+	}
+	want, version := madeOf(t, archive)
+	if diff := cmp.Diff(want, modules); diff != "" {
+		t.Errorf("the modules and their sums (-want +got):\n%s", diff)
+	}
+	if std := got.Packages[1]; std.Name != "std" || "go"+std.VersionInfo != version {
+		t.Errorf("the standard library is %+v, want that of %s", std, version)
+	}
+}
+
+// madeOf returns the modules of the binary in an archive with their sums, and its version of Go, as the Go command says them.
+func madeOf(t *testing.T, archive string) (modules map[string]string, version string) {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "tar", "-xzf", archive, "-C", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "version", "-m", filepath.Join(dir, "kubectl-operetta")).Output()
+	if err != nil {
+		t.Fatalf("go version: %v%s", err, harness.StderrOf(err))
+	}
+	modules = map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		switch words := strings.Fields(line); {
+		case version == "":
+			version = words[len(words)-1] // of the first line
+		case words[0] == "dep":
+			modules[words[1]+" "+words[2]] = words[3]
+		}
+	}
+	return modules, version
 }
 
 func TestAReleaseOfNoVersionIsNotMade(t *testing.T) {

@@ -144,8 +144,7 @@ func usedIn(requests harness.Requests) map[string]bool {
 	return out
 }
 
-// TestNoRoleHasAWildcardOrEscalates is J1: what the roles of all packages must not have.
-func TestNoRoleHasAWildcardOrEscalates(t *testing.T) {
+func TestJ1NoRoleHasAWildcardOrEscalates(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{nil, {"--namespace", "team-a"}} {
 		rules := rulesIn(t, operetta(t, slices.Concat([]string{"rbac"}, allPackages(), args)...))

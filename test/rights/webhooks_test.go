@@ -52,6 +52,7 @@ func TestWhatInstallPrintsServesWebhooks(t *testing.T) {
 		}
 		return nil
 	})
+	expectWarnings(t, s, admin)
 	cr := s.Create(s.Webapp("web", map[string]any{"image": "nginx:1.25"}))
 	s.ExpectResourceReady(cr)
 	apply(t, withoutWebhooks(t, objects), "--force-conflicts") // whoever installs again takes nothing away from the operator
@@ -63,6 +64,32 @@ func TestWhatInstallPrintsServesWebhooks(t *testing.T) {
 	for _, e := range s.RequestsOf(from, s.User) {
 		if e.Code == 403 && e.Verb != "list" {
 			t.Errorf("refused: %s %s", e.Verb, e.RequestURI)
+		}
+	}
+}
+
+// expectWarnings compares what the user of an image hears, which no test of the package can say.
+func expectWarnings(t *testing.T, s *harness.Env, admin *harness.Warned) {
+	t.Helper()
+	for name, tc := range map[string]struct{ reason, image, says string }{
+		"Tagged":           {"each server runs the same", "nginx:1.25", ""},
+		"Digest":           {"nothing is more exact", "nginx@sha256:" + strings.Repeat("0", 64), ""},
+		"Untagged":         {"it is the tag latest", "nginx", "nginx has no tag, so each server may run another version of it"},
+		"OnlyAPort":        {"a port of the registry is no tag", "registry.example.com:5000/nginx", "registry.example.com:5000/nginx has no tag"},
+		"Latest":           {"the tag moves", "nginx:latest", "the tag latest may be another version for each server"},
+		"BeginsWithLatest": {"it is another tag", "nginx:latest-1", ""},
+	} {
+		if err := admin.Create(t.Context(), s.Webapp("asked", map[string]any{"image": tc.image}), client.DryRunAll); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var about []string
+		for _, text := range admin.Take() {
+			if strings.Contains(text, "spec.image") {
+				about = append(about, text)
+			}
+		}
+		if said := strings.Join(about, "; "); (said == "") != (tc.says == "") || !strings.Contains(said, tc.says) {
+			t.Errorf("%s: %s: it says %q, want %q", name, tc.reason, said, tc.says)
 		}
 	}
 }
