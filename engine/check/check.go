@@ -92,7 +92,11 @@ func (r Report) String() string {
 	}
 	text := fmt.Sprintf("%s, %d of %d choices of %s, %d of %d pairs; %d became ready", counted(r.Cases-r.Refused, "resource"), r.Chosen, r.Choices, counted(r.Branches, "branch"), r.Paired, r.Pairs, r.Ready)
 	if r.Undecided > 0 {
-		text += fmt.Sprintf(", and %d depend on what only a cluster knows", r.Undecided)
+		depend := "depend"
+		if r.Undecided == 1 {
+			depend = "depends"
+		}
+		text += fmt.Sprintf(", and %d %s on what only a cluster knows", r.Undecided, depend)
 	}
 	if r.Untried > 0 {
 		text += fmt.Sprintf("; there was no time for %d more", r.Untried)

@@ -14,7 +14,7 @@
 // render sees faults, and the last one has to be ready. Then the spec changes to that of the simplest case and
 // back, after which there have to be the same objects again.
 //
-//	report, err := check.Run(ctx, p, definition, check.Options{})
+//	report, err := check.Run(ctx, p, check.Options{})
 //	for _, f := range report.Counterexamples { ... } // f.Fault, f.Resource
 //
 // It errs on the side of silence. What depends on a value that was made up, such as a text that the API server
