@@ -17,6 +17,10 @@
 //	report, err := check.Run(ctx, p, check.Options{})
 //	for _, f := range report.Counterexamples { ... } // f.Fault, f.Resource
 //
+// A default in the place of an expression that always fails is a fault, too: the package is compiled once more
+// without the default, and evaluated in the last state of each case, also with other values of what the expression
+// refers to.
+//
 // It errs on the side of silence. What depends on a value that was made up, such as a text that the API server
 // refuses, or on what only a controller unknown here would write, is counted and not reported. Nor is a fault about
 // a value of an input that nothing in the package names (a sample), if another value does not show it.
