@@ -3,8 +3,10 @@
 # the product, which is the preview, and until the end. The clone has an empty build cache and no control plane; the
 # modules that this machine has are used.
 #
-# It prints seconds by the clock, which say something on a quiet machine only, and of processor time.
+# It prints seconds by the clock, which say something on a quiet machine only, and of processor time. It prints MISSED, and
+# exits with 1, if one of the goals was missed.
 set -euo pipefail
+readonly first_goal=180 end_goal=467
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 folder=$(mktemp -d)
@@ -26,5 +28,10 @@ while IFS= read -r line; do
 done < <(exec make demo 2>&1)
 wait $!
 [ -n "$first" ] || { echo "first-sight.sh: there was no preview" >&2; exit 1; }
-echo "first picture after $first s, end after $SECONDS s (goal: 180 s, 467 s)"
+end=$SECONDS
+echo "first picture after $first s, end after $end s (goal: $first_goal s, $end_goal s)"
 times
+if [ "$first" -gt "$first_goal" ] || [ "$end" -gt "$end_goal" ]; then
+	echo "MISSED: a goal for the first sight" >&2
+	exit 1
+fi

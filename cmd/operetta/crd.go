@@ -66,20 +66,27 @@ The default is the package in the current folder.`,
 	return cmd
 }
 
+// A constraintsReport is what the constraints of packages are, as JSON.
+type constraintsReport struct {
+	Definitions []reportedDefinition `json:"definitions"`
+}
+
+// A reportedDefinition is a definition with the constraints of its specs.
+type reportedDefinition struct {
+	Name        string           `json:"name"`
+	Constraints []crd.Constraint `json:"constraints"`
+}
+
 // printConstraints prints the constraints of packages, one a line, or as JSON.
 func printConstraints(s streams, format string, found []finding) error {
-	type reported struct {
-		Name        string           `json:"name"`
-		Constraints []crd.Constraint `json:"constraints"`
-	}
-	var all []reported
+	all := constraintsReport{}
 	for _, f := range found {
-		all = append(all, reported{f.CRD.Name, f.Constraints})
+		all.Definitions = append(all.Definitions, reportedDefinition{f.CRD.Name, f.Constraints})
 	}
 	if format == formatJSON {
-		return printJSON(s.out, map[string]any{"definitions": all})
+		return printJSON(s.out, all)
 	}
-	for i, r := range all {
+	for i, r := range all.Definitions {
 		if i > 0 {
 			printLinef(s.out, "")
 		}

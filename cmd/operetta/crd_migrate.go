@@ -57,11 +57,7 @@ func newMigrate(s streams) *cobra.Command {
 			if len(args) > 0 || strings.ContainsAny(typed, "./") {
 				return completeFolders(cmd, args, typed)
 			}
-			kinds := explainFlags{cluster: f.cluster}.complete(cmd.Context(), "")
-			for i := range kinds {
-				kinds[i] = strings.TrimSuffix(kinds[i], "/")
-			}
-			return kinds, cobra.ShellCompDirectiveDefault
+			return f.cluster.completeKinds(cmd, args, typed)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.migrate(cmd.Context(), s, args[0])

@@ -81,6 +81,7 @@ func newExplain(s streams) *cobra.Command {
 	f.cluster.addFlags(cmd)
 	f.operator.addFlags(cmd)
 	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "namespace of the resource; that of the context by default")
+	f.cluster.completeNamespaces(cmd)
 	outputFlag(cmd, &f.output, formatText, formatJSON)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "draw it again whenever it changes, until Ctrl-C")
 	return cmd

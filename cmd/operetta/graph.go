@@ -75,6 +75,7 @@ func newGraph(s streams) *cobra.Command {
 	flags.StringVarP(&f.namespace, "namespace", "n", "", "namespace of the custom resource; by default that of the context, or of the file")
 	flags.StringVar(&f.outputFile, "output-file", "", "write the picture to this file")
 	f.cluster.addFlags(cmd)
+	f.cluster.completeNamespaces(cmd)
 	outputFlag(cmd, &f.output, formatText, formatJSON, formatMermaid, formatDOT, formatSVG, formatPNG)
 	completeManifests(cmd, "filename", "live")
 	return cmd

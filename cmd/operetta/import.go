@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,6 +42,17 @@ type importFlags struct {
 	release string
 	secrets bool
 	api     string
+	output  string
+}
+
+// imported is what an import has made, as JSON.
+type imported struct {
+	// Files are the files of the package, and of the module if one was made.
+	Files      []string `json:"files"`
+	Objects    int      `json:"objects"`
+	Components int      `json:"components"`
+	// Notes are what an author should know.
+	Notes []string `json:"notes,omitempty"`
 }
 
 func newImport(s streams) *cobra.Command {
@@ -65,6 +77,7 @@ func newImport(s streams) *cobra.Command {
 	cmd.Flags().StringVar(&f.api, "api", "", "kind of a CustomResourceDefinition among the objects that becomes the kind of the package, with its schema")
 	cmd.Flags().StringVar(&f.release, "release", "", "name in the objects that stands for the name of the custom resource")
 	cmd.Flags().BoolVar(&f.secrets, "secrets", false, "import Secrets with their content, for everybody who may read the package")
+	outputFlag(cmd, &f.output, formatText, formatJSON)
 	return cmd
 }
 
@@ -90,11 +103,24 @@ func (f importFlags) run(ctx context.Context, s streams, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.write(s, result.Files); err != nil {
+	return f.writeImported(s, name, result)
+}
+
+// writeImported writes the package, and says what was made.
+func (f importFlags) writeImported(s streams, name string, result importer.Result) error {
+	told := s
+	if f.output == formatJSON {
+		told.out = io.Discard
+	}
+	made, err := f.write(told, result.Files)
+	if err != nil {
 		return err
 	}
 	for _, note := range result.Notes {
 		printLinef(s.err, "note: %s", note)
+	}
+	if f.output == formatJSON {
+		return printJSON(s.out, imported{made, result.Objects, result.Components, result.Notes})
 	}
 	printLinef(s.out, "%s in %s; next: operetta vet ./%s && operetta test ./%s", count(result.Objects, "object"), count(result.Components, "component"), name, name)
 	return nil

@@ -53,34 +53,37 @@ func (f initFlags) run(s streams, args []string) error {
 	if err != nil {
 		return usageError{err}
 	}
-	return f.write(s, made)
+	_, err = f.write(s, made)
+	return err
 }
 
-// write writes the files of a package, and makes the folder a module if it is in none. It changes no file that exists.
-func (f initFlags) write(s streams, made []scaffold.File) error {
+// write writes the files of a package, and makes the folder a module if it is in none. It changes no file that exists. It
+// returns the names of what it has made.
+func (f initFlags) write(s streams, made []scaffold.File) (names []string, err error) {
 	root, known, err := moduleRoot()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	module, err := f.moduleFiles(root, known)
 	if err != nil {
-		return usageError{err}
+		return nil, usageError{err}
 	}
 	if err := absent(".", made); err != nil {
-		return err
+		return nil, err
 	}
 	for _, w := range []struct {
 		root  string
 		files []scaffold.File
 	}{{".", made}, {root, module}} {
 		if err := writeFiles(w.root, w.files); err != nil {
-			return err
+			return nil, err
 		}
 		for _, m := range w.files {
-			printLinef(s.out, "made %s", filepath.FromSlash(m.Path))
+			names = append(names, filepath.FromSlash(m.Path))
+			printLinef(s.out, "made %s", names[len(names)-1])
 		}
 	}
-	return refreshContract(s, root)
+	return names, refreshContract(s, root)
 }
 
 // packageFiles returns the files of the package that an argument names, or none.

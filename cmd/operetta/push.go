@@ -37,6 +37,24 @@ type pushFlags struct {
 	quiet    bool
 	insecure []string
 	signKey  string
+	output   string
+}
+
+// pushed is what was pushed, as JSON. Its source is that of a Package.
+type pushed struct {
+	Version  string       `json:"version"`
+	SignedBy string       `json:"signedBy,omitempty"`
+	Source   pushedSource `json:"source"`
+}
+
+type pushedSource struct {
+	OCI pushedArtifact `json:"oci"`
+}
+
+type pushedArtifact struct {
+	Reference string `json:"reference"`
+	Digest    string `json:"digest"`
+	Path      string `json:"path,omitempty"`
 }
 
 func newPush(s streams) *cobra.Command {
@@ -59,6 +77,7 @@ func newPush(s streams) *cobra.Command {
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print only the digest")
 	cmd.Flags().StringArrayVar(&f.insecure, "insecure-registry", nil, "host of a registry that is reached by plain HTTP, such as registry.test:5000; repeat the flag for more")
 	cmd.Flags().StringVar(&f.signKey, "sign-key", "", "file with a private key that signs the artifact, such as cosign.key; by default it is not signed")
+	outputFlag(cmd, &f.output, formatYAML, formatJSON)
 	return cmd
 }
 
@@ -107,16 +126,31 @@ func (f pushFlags) run(ctx context.Context, s streams, dir, reference string) er
 		printLinef(s.out, "%s", digest)
 		return nil
 	}
-	printLinef(s.err, "pushed %s", packed.Version)
+	out := pushed{Version: packed.Version.String(), Source: pushedSource{pushedArtifact{Reference: to.String(), Digest: digest, Path: rel}}}
+	if rel == "." {
+		out.Source.OCI.Path = ""
+	}
 	if signer != nil {
-		printLinef(s.err, "signed by the key %s", signer.Key.ID)
+		out.SignedBy = signer.Key.ID
+	}
+	return f.print(s, out)
+}
+
+// print prints the source of a Package with what was pushed.
+func (f pushFlags) print(s streams, p pushed) error {
+	printLinef(s.err, "pushed %s", p.Version)
+	if p.SignedBy != "" {
+		printLinef(s.err, "signed by the key %s", p.SignedBy)
+	}
+	if f.output == formatJSON {
+		return printJSON(s.out, p)
 	}
 	printLinef(s.out, "source:")
 	printLinef(s.out, "  oci:")
-	printLinef(s.out, "    reference: %s", to)
-	printLinef(s.out, "    digest: %s", digest)
-	if rel != "." {
-		printLinef(s.out, "    path: %s", rel)
+	printLinef(s.out, "    reference: %s", p.Source.OCI.Reference)
+	printLinef(s.out, "    digest: %s", p.Source.OCI.Digest)
+	if p.Source.OCI.Path != "" {
+		printLinef(s.out, "    path: %s", p.Source.OCI.Path)
 	}
 	return nil
 }

@@ -46,13 +46,7 @@ func newStatus(s streams) *cobra.Command {
 		Example: `  operetta status
 
   operetta status webapps -n team-a,team-b`,
-		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			kinds := explainFlags{cluster: f.cluster}.complete(cmd.Context(), "")
-			for i := range kinds {
-				kinds[i] = strings.TrimSuffix(kinds[i], "/")
-			}
-			return kinds, cobra.ShellCompDirectiveNoFileComp
-		},
+		ValidArgsFunction: f.cluster.completeKinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			all, err := f.list(cmd.Context(), s, args)
 			if err != nil {
@@ -74,6 +68,7 @@ func newStatus(s streams) *cobra.Command {
 	}
 	f.cluster.addFlags(cmd)
 	f.addNamespaces(cmd)
+	f.cluster.completeNamespaces(cmd)
 	outputFlag(cmd, &f.output, formatText, formatJSON)
 	return cmd
 }

@@ -44,6 +44,9 @@ type clusterFlags struct{ kubeconfig, context string }
 func (f *clusterFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "path of the kubeconfig file")
 	cmd.Flags().StringVar(&f.context, "context", "", "context in the kubeconfig")
+	must(cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return f.contexts(), cobra.ShellCompDirectiveNoFileComp
+	}))
 }
 
 // findTarget returns the cluster that flags, variables and files name. It errors if there is

@@ -33,7 +33,7 @@ func updateTests(s streams, dir string, results []testcase.Result) (bool, error)
 		}
 		if replaced > 0 {
 			changed = true
-			printLinef(s.out, "updated  %s: %d values", file, replaced)
+			printLinef(s.out, "updated  %s: %s", file, count(replaced, "value"))
 		}
 	}
 	return changed, nil

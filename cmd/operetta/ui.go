@@ -38,12 +38,13 @@ func newUI(s streams) *cobra.Command {
 		Example: `  operetta ui
 
   operetta ui webapps -n team-a,team-b --port 8090`,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: f.status.cluster.completeKinds,
 		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), s, args) },
 	}
 	f.status.cluster.addFlags(cmd)
 	f.operator.addFlags(cmd)
 	f.status.addNamespaces(cmd)
+	f.status.cluster.completeNamespaces(cmd)
 	cmd.Flags().Uint16Var(&f.port, "port", 0, "port on 127.0.0.1; 0 is a free one")
 	return cmd
 }

@@ -341,23 +341,6 @@ func (v vetOptions) printCheck(s streams, dir string, found finding) {
 	}
 }
 
-// A vettedPackage is what was found in one package, as JSON.
-type vettedPackage struct {
-	Folder   string        `json:"folder"`
-	Faults   fault.Faults  `json:"faults"`
-	Warnings fault.Faults  `json:"warnings"`
-	Check    *check.Report `json:"check,omitempty"`
-}
-
-// vetted returns what was found, as JSON.
-func vetted(dirs []string, findings []finding) map[string][]vettedPackage {
-	out := []vettedPackage{}
-	for i, found := range findings {
-		out = append(out, vettedPackage{dirs[i], slices.Concat(fault.Faults{}, found.Faults), slices.Concat(fault.Faults{}, found.Warnings, found.Unknown), found.Check})
-	}
-	return map[string][]vettedPackage{"packages": out}
-}
-
 // An examination is how folders are examined.
 type examination struct {
 	streams streams

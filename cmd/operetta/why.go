@@ -66,6 +66,7 @@ func newWhy(s streams) *cobra.Command {
 	flags.StringVar(&f.name, "name", "", "name of the custom resource, if the file has several")
 	flags.StringVarP(&f.namespace, "namespace", "n", "", "namespace of the custom resource; by default that of the context, or of the file")
 	f.cluster.addFlags(cmd)
+	f.cluster.completeNamespaces(cmd)
 	outputFlag(cmd, &f.output, formatText, formatJSON)
 	completeManifests(cmd, "filename", "live")
 	return cmd

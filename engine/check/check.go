@@ -92,7 +92,11 @@ func (r Report) String() string {
 	}
 	text := fmt.Sprintf("%s, %d of %d choices of %s, %d of %d pairs; %d became ready", counted(r.Cases-r.Refused, "resource"), r.Chosen, r.Choices, counted(r.Branches, "branch"), r.Paired, r.Pairs, r.Ready)
 	if r.Undecided > 0 {
-		text += fmt.Sprintf(", and %d depend on what only a cluster knows", r.Undecided)
+		depend := "depend"
+		if r.Undecided == 1 {
+			depend = "depends"
+		}
+		text += fmt.Sprintf(", and %d %s on what only a cluster knows", r.Undecided, depend)
 	}
 	if r.Untried > 0 {
 		text += fmt.Sprintf("; there was no time for %d more", r.Untried)
@@ -131,6 +135,9 @@ func Run(ctx context.Context, p *program.Program, o Options) (Report, error) {
 	if err := c.ineffective(ctx, selections); err != nil {
 		return Report{}, err
 	}
+	if err := c.hidden(ctx); err != nil {
+		return Report{}, err
+	}
 	return c.finish(ctx)
 }
 
@@ -147,7 +154,7 @@ func (r *Report) count(c *cover, selections []selection) {
 type checker struct {
 	program *program.Program
 	// evaluator evaluates the program.
-	evaluator *dryrun.Remembering
+	evaluator *evaluator
 	server    *conform.Server
 	options   Options
 	*maker
@@ -170,6 +177,8 @@ type checker struct {
 	textSamples map[string]*sample
 	// sampled is how many cases were tried again with other values of inputs.
 	sampled int
+	// settled are the cases that became ready, as they were evaluated in the end.
+	settled []settled
 }
 
 // found is a problem and the first selection that showed it.
@@ -196,7 +205,7 @@ func newChecker(p *program.Program, o Options) (c *checker, unmade string) {
 	if n == nil {
 		return nil, "no value can be made up for a required field of the spec"
 	}
-	c = &checker{program: p, evaluator: dryrun.NewRemembering(p), server: server, options: o, known: map[string]bool{}, held: map[string]bool{}, changes: map[[2]int]bool{}, causes: map[string]*sample{}, defaulted: p.Syntax().Examples().Defaulted()}
+	c = &checker{program: p, evaluator: &evaluator{Remembering: dryrun.NewRemembering(p)}, server: server, options: o, known: map[string]bool{}, held: map[string]bool{}, changes: map[[2]int]bool{}, causes: map[string]*sample{}, defaulted: p.Syntax().Examples().Defaulted()}
 	inputs := s.inputs(p, c.kinds)
 	c.maker = newMaker(p, n, s.branches)
 	c.maker.inputs, c.textSamples, c.report.Parts = inputs, s.samples, s.parts
@@ -252,6 +261,7 @@ func (c *checker) add(ctx context.Context, s selection) error {
 		c.report.Refused++
 	case out.ready:
 		c.report.Ready++
+		c.settled = append(c.settled, settled{s, out.settled})
 	case len(out.problems) == 0:
 		c.report.Undecided++
 		if c.report.Rejected == nil {
@@ -316,11 +326,8 @@ func (c *checker) finish(ctx context.Context) (Report, error) {
 // shrink returns the finding with the smallest resource that still shows it: as many branches as possible have
 // their simplest choice, and the others the simplest that shows it. It ends early when the time is up.
 func (c *checker) shrink(ctx context.Context, f found) (Counterexample, error) {
-	s, p := f.selection, f.problem
-	s, err := simplified(s, func(simpler selection) (bool, error) {
-		if c.options.enough() {
-			return false, nil
-		}
+	p := f.problem
+	s, over, err := c.smallest(f.selection, func(simpler selection) (bool, error) {
 		out, err := c.try(ctx, simpler, true)
 		at := out.index(p.key())
 		if err == nil && at >= 0 {
@@ -331,22 +338,8 @@ func (c *checker) shrink(ctx context.Context, f found) (Counterexample, error) {
 	if err != nil {
 		return Counterexample{}, err
 	}
-	for i := range s {
-		for choice := range s[i] {
-			if c.options.enough() {
-				return c.example(s, p), nil
-			}
-			smaller := slices.Clone(s)
-			smaller[i] = choice
-			out, err := c.try(ctx, smaller, true)
-			if err != nil {
-				return Counterexample{}, err
-			}
-			if at := out.index(p.key()); at >= 0 {
-				s, p = smaller, out.problems[at]
-				break
-			}
-		}
+	if over {
+		return c.example(s, p), nil
 	}
 	resource := c.showing(ctx, c.make(s).resource, p)
 	return Counterexample{Fault: c.program.Shown(p.fault)[0], Resource: resource, Live: c.smallestLive(ctx, resource, p)}, nil
@@ -370,4 +363,29 @@ func (c *checker) showing(ctx context.Context, resource map[string]any, p proble
 		return admitted
 	}
 	return resource
+}
+
+// smallest returns the simplest selection that still shows something, and whether the time was over before it was found.
+func (c *checker) smallest(from selection, shows func(selection) (bool, error)) (s selection, over bool, err error) {
+	s, err = simplified(from, func(simpler selection) (bool, error) {
+		if over = over || c.options.enough(); over {
+			return false, nil
+		}
+		return shows(simpler)
+	})
+	for i := range s {
+		for choice := range s[i] {
+			if over = over || err == nil && c.options.enough(); over || err != nil {
+				return s, over, err
+			}
+			smaller := slices.Clone(s)
+			smaller[i] = choice
+			var is bool
+			if is, err = shows(smaller); is {
+				s = smaller
+				break
+			}
+		}
+	}
+	return s, over, err
 }

@@ -14,8 +14,12 @@
 // render sees faults, and the last one has to be ready. Then the spec changes to that of the simplest case and
 // back, after which there have to be the same objects again.
 //
-//	report, err := check.Run(ctx, p, definition, check.Options{})
+//	report, err := check.Run(ctx, p, check.Options{})
 //	for _, f := range report.Counterexamples { ... } // f.Fault, f.Resource
+//
+// A default in the place of an expression that always fails is a fault, too: the package is compiled once more
+// without the default, and evaluated in the last state of each case, also with other values of what the expression
+// refers to.
 //
 // It errs on the side of silence. What depends on a value that was made up, such as a text that the API server
 // refuses, or on what only a controller unknown here would write, is counted and not reported. Nor is a fault about

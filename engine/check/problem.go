@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program"
 )
 
 // A problem is a fault that a case shows.
@@ -47,6 +48,8 @@ type outcome struct {
 	samples []*sample
 	// held are the paths of the predicates that were true.
 	held []string
+	// settled is what was evaluated in the end, if it became ready.
+	settled program.Session
 }
 
 // add adds a problem, once.

@@ -62,6 +62,7 @@ func (c *checker) try(ctx context.Context, s selection, repeats bool) (outcome, 
 	}
 	t.out.ready, _ = t.world.Ready(t.ref)
 	if t.out.ready {
+		t.out.settled = t.evaluator.last
 		err := t.leadsBack(ctx, put)
 		return t.out, err
 	}
@@ -142,7 +143,7 @@ func (t *trial) rest(ctx context.Context) error {
 	case failure != nil:
 		return failure
 	case err != nil: // it has had as many rounds as a dry run has
-		t.report(fault.Fault{Position: t.restless(), Message: "it does not come to rest: its objects change with every reconcile", Hint: "render nothing that changes with each write, such as a resourceVersion"})
+		t.report(fault.Fault{Position: t.restless(), Message: "it does not come to rest: its objects change with every reconcile", Hint: "render nothing that changes with each write, such as metadata.generation"})
 	}
 	return t.look(ctx)
 }

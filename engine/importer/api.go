@@ -54,7 +54,7 @@ func takeAPI(objects []*object, kind string) (*api, []*object, error) {
 		if v.Storage {
 			a.version = v
 		} else if v.Served {
-			reasons = append(reasons, fmt.Sprintf("%s: version %s is served beside the one that is stored, which a package cannot do yet", a.at, v.Name))
+			reasons = append(reasons, fmt.Sprintf("%s: version %s is served beside the one that is stored: import writes a package with one version", a.at, v.Name))
 		}
 	}
 	if a.version.Schema == nil || a.version.Schema.OpenAPIV3Schema == nil {

@@ -9,6 +9,7 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/build"
 	"cuelang.org/go/cue/cuecontext"
+	"cuelang.org/go/cue/token"
 
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program/syntax"
@@ -41,8 +42,16 @@ func (p *Program) Cheap() (*Program, error) {
 	if !p.enumerates {
 		return p, nil
 	}
+	return p.changed(func(*build.Instance) {})
+}
+
+// changed returns the package with a change to its syntax, and with expressions in the place of large enumerations.
+func (p *Program) changed(change func(*build.Instance)) (*Program, error) {
 	var shown []string
-	recompiled, err := p.Recompile(func(inst *build.Instance) { shown = syntax.MatchEnumerations(inst) })
+	recompiled, err := p.Recompile(func(inst *build.Instance) {
+		shown = syntax.MatchEnumerations(inst)
+		change(inst)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +61,18 @@ func (p *Program) Cheap() (*Program, error) {
 	out.static, out.config, out.conversions, out.shown = &static, &config, &conversions, shown
 	out.secrets = &Secrets{index: p.index, static: &static, literals: p.secrets.literals}
 	return out, nil
+}
+
+// Preferring returns a package in which some preferred alternatives stand without the defaults that take their place, so
+// that one that fails is seen to.
+func Preferring(p *Program, arms []syntax.Arm) (*Program, error) {
+	return p.changed(func(inst *build.Instance) { syntax.Alone(inst, arms, nil) })
+}
+
+// Failing returns a package that fails wherever it would evaluate one of some preferred alternatives.
+func Failing(p *Program, arms []syntax.Arm) (*Program, error) {
+	never := &ast.ParenExpr{X: ast.NewBinExpr(token.AND, ast.NewString("never"), ast.NewLit(token.INT, "0"))}
+	return p.changed(func(inst *build.Instance) { syntax.Alone(inst, arms, never) })
 }
 
 // Shown returns faults as a person reads them, without the expressions that [Program.Cheap] puts in the place of enumerations.

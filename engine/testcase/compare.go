@@ -107,9 +107,17 @@ func (c *comparison) compareList(path cue.Path, want cue.Value, got any) {
 		c.compare(below(path, cue.Index(i)), others, have[i])
 	}
 	if n > len(have) || n < len(have) && !open {
-		c.addf(program.PositionOf(want), path.String(), "want %d elements, got %d: %s", n, len(have), c.value(path, have))
+		c.addf(program.PositionOf(want), path.String(), "want %s, got %d: %s", elementsOf(n), len(have), c.value(path, have))
 		c.replaceable(path, want, have)
 	}
+}
+
+// elementsOf says how many elements there are.
+func elementsOf(n int) string {
+	if n == 1 {
+		return "1 element"
+	}
+	return fmt.Sprintf("%d elements", n)
 }
 
 // compareScalar compares a value: it has to be the same, and a constraint has to hold.

@@ -55,7 +55,7 @@ func TestATestSaysWhatIsDecidedOtherwise(t *testing.T) {
 		"a field that is not there":                {given + `want: objects: data: cm: data: nme: "ann"`, []string{`shop_test.cue:4: objects.data.cm.data.nme: want "ann", and there is none, but greeting, name, size`}},
 		"an object that is not there":              {given + `want: objects: data: pod: {}`, []string{`shop_test.cue:4: objects.data.pod: want a struct, and there is none, but cm, list, secret`}},
 		"a list has each element":                  {given + `want: objects: data: list: spec: ports: [{port: 80}, {port: 81}]`, nil},
-		"a list that is shorter":                   {given + `want: objects: data: list: spec: ports: [{port: 80}]`, []string{`shop_test.cue:4: objects.data.list.spec.ports: want 1 elements, got 2: [{"name":"a","port":80},{"name":"b","port":81}]`}},
+		"a list that is shorter":                   {given + `want: objects: data: list: spec: ports: [{port: 80}]`, []string{`shop_test.cue:4: objects.data.list.spec.ports: want 1 element, got 2: [{"name":"a","port":80},{"name":"b","port":81}]`}},
 		"a list of which the beginning is wanted":  {given + `want: objects: data: list: spec: ports: [{port: 80}, ...]`, nil},
 		"an element that is another":               {given + `want: objects: data: list: spec: ports: [{port: 80}, {port: 82}]`, []string{`shop_test.cue:4: objects.data.list.spec.ports[1].port: want 82, got 81`}},
 		"the content of a Secret is not shown":     {given + `want: objects: data: secret: stringData: password: "hunter2"`, []string{`shop_test.cue:4: objects.data.secret.stringData.password: want other content, got content that is not shown`}},
