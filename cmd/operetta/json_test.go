@@ -53,14 +53,12 @@ func TestEveryFieldOfJSONIsNamed(t *testing.T) {
 		file, heading string
 		value         any
 	}{
-		"plan":    {"plan.md", "As JSON", plan.Plan{}},
-		"explain": {"explain.md", "In scripts", explain.Resource{}},
-		"replay":  {"replay.md", "Replay", replayed{}},
-		"test":    {"package-tests.md", "Tests of a package", testedPackage{}},
-		"run --shadow": {"shadow.md", "In CI", struct {
-			shadow.Resource
-			shadow.Summary
-		}{}},
+		"plan":         {"plan.md", "As JSON", plan.Plan{}},
+		"explain":      {"explain.md", "In scripts", explain.Resource{}},
+		"replay":       {"replay.md", "Replay", replayed{}},
+		"test":         {"package-tests.md", "Tests of a package", testedPackage{}},
+		"run --shadow": {"shadow.md", "In CI", shadow.Resource{}},
+		"its summary":  {"shadow.md", "In CI", shadow.Summary{}},
 	} {
 		text := strings.Join(code.FindAllString(section(t, "../../docs/"+row.file, row.heading), -1), " ")
 		for _, path := range fieldsOf(reflect.TypeOf(row.value), "") {
