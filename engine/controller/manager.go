@@ -190,7 +190,11 @@ func addProbes(mgr manager.Manager, o Options, resources *watch.Resources, runni
 	if err := mgr.AddHealthzCheck("reconciles", running.check); err != nil {
 		return err
 	}
-	synced := func(req *http.Request) error { return resources.Check(req.Context()) }
+	synced := func(req *http.Request) error {
+		ctx, cancel := context.WithTimeout(req.Context(), probeTime)
+		defer cancel()
+		return resources.Check(ctx)
+	}
 	if err := mgr.AddReadyzCheck("caches", synced); err != nil {
 		return err
 	}
