@@ -13,6 +13,9 @@ import (
 
 // InstallCRD implements Examiner.
 func (s *site) InstallCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition, mayReplace func(context.Context, string) error) error {
+	if _, follows := s.Revisions.(readOnly); follows {
+		s.t.Error("a process that follows installs a definition")
+	}
 	if s.installed == nil && s.owner != "" {
 		if err := mayReplace(ctx, s.owner); err != nil {
 			return err
@@ -22,6 +25,11 @@ func (s *site) InstallCRD(ctx context.Context, definition *apiextensionsv1.Custo
 		s.callf("install")
 		s.annotated = definition.Annotations[crd.AccountAnnotation]
 	}
+	return s.installed
+}
+
+// AwaitCRD implements Examiner.
+func (s *site) AwaitCRD(context.Context, *apiextensionsv1.CustomResourceDefinition) error {
 	return s.installed
 }
 

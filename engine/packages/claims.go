@@ -89,8 +89,11 @@ func (e *KindHeldError) Error() string {
 }
 
 // install writes the definition of a Package. It errors with a KindHeldError if the present one is that of a
-// Package that this operator does not select: the operator of that Package knows nothing of claims here.
-func (r *Reconciler) install(ctx context.Context, p Package, definition *apiextensionsv1.CustomResourceDefinition) error {
+// Package that this operator does not select: the operator of that Package knows nothing of claims here. Who follows waits for it.
+func (r *Reconciler) install(ctx context.Context, p Package, s *state, definition *apiextensionsv1.CustomResourceDefinition) error {
+	if s.follows {
+		return r.Examiner.AwaitCRD(ctx, definition)
+	}
 	return r.Examiner.InstallCRD(ctx, crd.WithAccount(definition, p.account.String()), func(ctx context.Context, owner string) error {
 		if owner == p.Name || owner == "" { // who has removed the label meanwhile has not replaced the definition
 			return nil
