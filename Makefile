@@ -14,8 +14,10 @@ export OPERETTA_TEST_KUBECONFIG := $(abspath $(KUBECONFIG))
 endif
 
 # How the binary is built everywhere, here, in test/demo, in test/stages.sh and in the
-# Dockerfile: one that needs nothing at run time, and one set of compiled packages.
-static := CGO_ENABLED=0
+# Dockerfile: one that needs nothing at run time, and one set of compiled packages, which
+# what is run from here shares with it.
+export CGO_ENABLED := 0
+export GOFLAGS += -trimpath
 
 .PHONY: help
 help: ## list the targets
@@ -39,7 +41,7 @@ cc: go
 
 .PHONY: build
 build: go ## build bin/operetta
-	@$(static) go build -trimpath -o bin/operetta ./cmd/operetta
+	@go build -o bin/operetta ./cmd/operetta
 
 # VERSION is that of the release, and BASE the URL of the folder in which the archives will be.
 .PHONY: krew
@@ -48,7 +50,7 @@ krew: go ## build the archives of the plugin for kubectl, and its manifest for k
 
 bin/demo: go
 	@[ -e $@ ] || echo "  … build $@ (half a minute the first time)"
-	@$(static) go build -trimpath -o $@ ./test/demo
+	@go build -o $@ ./test/demo
 
 .PHONY: run
 run: bin/demo ## start a control plane and the operators, apply a sample, and stay

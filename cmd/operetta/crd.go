@@ -26,14 +26,14 @@ The schema comes from the package: types, defaults, bounds and required fields, 
 comments as descriptions. If a CRD cannot express something, the command fails, names the
 line and says what to write instead. It never leaves anything out silently.
 
-Constraints over several fields become rules in CEL where these say exactly the same:
+Constraints over several fields become CEL rules where a rule can express exactly the same:
 max: int & >=min, if mode == "tls" {cert!: _}, _valid: true & (min <= max), and matchN over
 which fields exist. With --report, the command prints each constraint of each spec instead,
-and who refuses what breaks it:
+and what rejects a violation:
 
   OpenAPI   the API server, by the schema
   CEL       the API server, by a rule
-  webhook   the webhook of the operator; without one, the next reconcile says it in the status
+  webhook   the webhook of the operator; without one, the next reconcile reports it in the status
 
 The default is the package in the current folder.`,
 		Example: `  operetta crd ./cue/webapp | kubectl apply -f -

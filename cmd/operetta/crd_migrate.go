@@ -13,27 +13,27 @@ import (
 	"operetta.dev/engine/migration"
 )
 
-const migrateLong = `Store all resources of a kind anew in the storage version, and remove the old versions from
+const migrateLong = `Rewrite all resources of a kind in the storage version, and remove the old versions from
 status.storedVersions of the CustomResourceDefinition.
 
-An API server stores an object in the version that was the storage version when somebody wrote it
-last, and status.storedVersions lists those versions. As long as an old one is in the list, no
-package without it is installed: the objects could not be read any more.
+An API server stores an object in the version that was the storage version at its last write, and
+status.storedVersions lists those versions. As long as an old version is in the list, no package
+without that version can be installed: the objects could no longer be read.
 
-The kind is named as for kubectl get: webapps, WebApp or webapps.example.com; or it is that of the
-package in a folder, as in ./cue/webapp. For each resource the command sends a patch that
-changes nothing, so that the API server reads, converts and stores it. A change that somebody
-makes at the same time is kept. The old versions are removed from the definition only when every
-resource was stored and the definition has not changed since the beginning. The command may be
-interrupted, and run again or twice at once: what is stored in the storage version already is
-not written again.
+Name the kind as for kubectl get: webapps, WebApp or webapps.example.com; or name the folder of
+its package, as in ./cue/webapp. For each resource the command sends a patch that
+changes nothing, so that the API server reads, converts and stores it. A concurrent change by
+another client is kept. The old versions are removed from the definition only if every resource
+was stored and the definition did not change in the meantime. You may interrupt the command, run
+it again, or run it twice at the same time: resources that are already stored in the storage
+version are not written again.
 
-It refuses a definition whose versions differ and that nobody converts, and one whose webhook
-does not answer: the operator has to run, with --webhook-bind-address. A resource that cannot be
-converted or is refused is named. The exit code is 1 then, and the definition stays as it is.
+It refuses a definition whose versions differ without a conversion, and one whose webhook does
+not answer: the operator has to run, with --webhook-bind-address. If a resource cannot be
+converted or is rejected, the command names it and exits with 1, and the definition is unchanged.
 
 Your user needs: get on customresourcedefinitions, update on customresourcedefinitions/status,
-and get, list and patch on the resources in all namespaces. The operator needs no further right.`
+and get, list and patch on the resources in all namespaces. The operator needs no other permission.`
 
 // migrateFlags are the settings of `operetta crd migrate`.
 type migrateFlags struct {
@@ -68,7 +68,7 @@ func newMigrate(s streams) *cobra.Command {
 		},
 	}
 	f.cluster.addFlags(cmd)
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "say how many resources would be stored anew, and write nothing")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print how many resources would be rewritten, and write nothing")
 	outputFlag(cmd, &f.output, formatText, formatJSON)
 	return cmd
 }

@@ -11,16 +11,16 @@ import (
 	"operetta.dev/engine/plan"
 )
 
-const dumpLong = `Write everything to a file that operetta plan reads of a cluster for a package: its custom
+const dumpLong = `Write to a file everything that operetta plan reads from a cluster for a package: its custom
 resources, the objects in their inventories, the inputs, the Patches, the configuration and the
 definitions.
 
-To plan a new version of a package away from the cluster, dump with the new version: it may read
-objects that the one before does not. A plan says what a dump does not have.
+To plan a new version of a package without access to the cluster, dump with the new version: it
+may read objects that the old version does not. A plan lists what the dump does not have.
 
-The file holds no value of a Secret. Each is replaced by another text, equal values by equal texts,
-and what other objects repeat of it by a mask. Everything else is as it is in the cluster, so only
-you may read the file. A file that exists is never overwritten.`
+The file contains no value of a Secret. Each value is replaced by a placeholder, equal values by
+the same one, and copies of a value in other objects are masked. Everything else is as in the
+cluster, so the file is readable only by you. An existing file is never overwritten.`
 
 func newDump(s streams) *cobra.Command {
 	var f planFlags

@@ -26,14 +26,14 @@ the reason of Kubernetes: no node, the image, a crash, an unbound claim, a missi
 It reads with your permissions and writes nothing. It needs no package and no running operator, and
 says what you may not read. The same is in the status of the resource, without the objects.
 
-What triggered the last reconciles, which requests they cost, and which watches there are, only
-the operator knows, since it started. Name it with --operator-namespace, to reach the pod that
-leads as kubectl port-forward does, or with --operator-address. It answers whoever may get the
-resource, and is sent your token for that, or your certificate without its key: name only an
-operator that you trust. It has to serve metrics over TLS. Without it, the last writes to the
-objects are shown.
+Only the operator knows what triggered the last reconciles, which requests they cost, and which
+watches exist, and only since it started. To ask it, use --operator-namespace, which reaches the
+pod of the leader as kubectl port-forward does, or --operator-address. It answers every user who
+may get the resource. For that, it is sent your token, or your certificate without its key: name
+only an operator that you trust. It has to serve metrics over TLS. Without an operator, the last
+writes to the objects are shown.
 
-The exit code is 1 if the resource is not ready, so that a script can ask.`
+The exit code is 1 if the resource is not ready, for use in scripts.`
 
 // explainFlags are the settings of `operetta explain`.
 type explainFlags struct {
@@ -52,7 +52,7 @@ func newExplain(s streams) *cobra.Command {
 		Long:  explainLong,
 		Example: `  operetta explain webapp/nginx-app
 
-  # Look on while it is rolled out
+  # Follow a rollout
   operetta explain webapp/nginx-app -n team-a --watch
 
   # What triggered the last reconciles, and what did they cost?

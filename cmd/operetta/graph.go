@@ -26,16 +26,15 @@ const (
 	formatPNG     = "png"
 )
 
-const graphLong = `Draw the components of a package and what they depend on: dependencies that are declared, those
-that follow from a reference, and those that are for the order only.
+const graphLong = `Draw the components of a package and their dependencies: those that are declared, those that
+follow from a reference, and those that only set the order.
 
-With -f, the picture has the objects for a custom resource. With KIND/NAME, it shows the custom
-resource of the cluster as it is: the state of each component and object by a colour and by a
-sign. It is read with your permissions, and without a package; with one, the kinds of the
-dependencies show.
+With -f, the picture includes the objects for a custom resource. With KIND/NAME, it shows a custom
+resource of the cluster, with the state of each component and object as a colour and a sign. It is
+read with your permissions and needs no package; with a package, the picture also shows the kind
+of each dependency.
 
-SVG and PNG need no other program. Mermaid and DOT are for those who have one, and JSON is for
-your own.
+SVG and PNG need no other program. Mermaid and DOT are input for other tools, and JSON for scripts.
 
 Without KIND/NAME, the default is the package in the current folder.`
 

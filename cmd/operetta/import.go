@@ -24,9 +24,9 @@ Services, budgets and autoscaler, and the rest. Replicas and images become field
 with what was imported as their default. A test and a sample are made, too, and the CUE module if
 there is none.
 
-With --release the name of a release stands for the name of the custom resource wherever it is a
-word of its own, so that there can be several resources in a namespace. Secrets are refused,
-because their content would stand in the package; --secrets imports them nevertheless.
+With --release, the name of the release is replaced by the name of the custom resource wherever it
+is a separate word, so that a namespace can have several resources. Secrets are refused, because
+the package would contain their content; --secrets imports them anyway.
 
 With --api a CustomResourceDefinition among the objects, such as that of a kubebuilder project,
 becomes the kind of the package: its schema is written as CUE, and the definition that the package

@@ -35,11 +35,11 @@ const installLong = `Print everything that a cluster needs to run the operator o
   - the CustomResourceDefinitions of the packages and of Patch;
   - two ValidatingAdmissionPolicies, which need Kubernetes 1.30 and no webhook: only the operator
     may write the engine's fields in the status of a custom resource, such as the inventory,
-    because it relies on them; and whoever creates or changes a Patch must give the apiVersion
-    and kind of each object in it, and must have the right to update that kind in the namespace,
-    because the operator applies a Patch with its own rights. The author's own status fields
-    stay open to whoever has the right to write the status. To repair a status by hand, act as
-    the user of the operator: kubectl --as.
+    because it relies on them; and a user who creates or changes a Patch must give the
+    apiVersion and kind of each object in it, and must be allowed to update that kind in the
+    namespace, because the operator applies a Patch with its own permissions. The author's own
+    status fields can still be written by every user with permission to write the status. To
+    repair a status by hand, act as the user of the operator: kubectl --as.
 
 With --webhooks, the operator also serves admission webhooks, and the command prints their Service
 and configurations: requests for custom resources are refused for all that the packages say, and

@@ -27,16 +27,16 @@ and which line of the package says so, which components come in another order, a
 the operator needs.
 
 It reads the cluster with your permissions, in pages, and never writes to it. Each resource is then
-reconciled in memory by the code of the operator until nothing changes any more, where whatever is
-written becomes healthy. So it shows the whole way, not its first step. With --from it needs no
-cluster, but a file of operetta dump.
+reconciled in memory by the code of the operator until nothing changes any more, and all that is
+written becomes healthy. So the plan shows the whole rollout, not its first step. With --from, it
+reads a file of operetta dump instead of a cluster.
 
 A paused resource is planned as if its pause ended. An object is undecided if it may be deleted or
 recreated later and the plan cannot say so, for example because an evaluation takes too much.
 
-Without --old, everything counts that the package would do to what is live, also what the operator
-would do anyway, such as undoing the edits of others. With --old, only that counts which the old
-package would not do; this also shows the permissions that change.
+Without --old, the plan has everything that the package would do to the live objects, including
+what the operator would do anyway, such as undoing the edits of others. With --old, it has only
+what the old package would not do; it then also shows the permissions that change.
 
 With -f, the custom resources in the files are planned as if they were applied, and no others.
 

@@ -13,7 +13,7 @@ import (
 	"operetta.dev/engine/source"
 )
 
-const pushLong = `Push the module of a package to a registry, for Packages and for whoever imports it.
+const pushLong = `Push the module of a package to a registry, for Packages and for other packages that import it.
 
 The artifact is the one that cue mod publish makes of the module, byte by byte, so that the cue
 command can fetch it as well, if the repository ends with the path of the module. The tag of the

@@ -39,8 +39,8 @@ to its service account. The roles have
     ask who may read metrics.
 
 They have no wildcard, and neither escalate nor bind. If a package renders a role, the operator
-gets the permissions in it, and if it binds a ClusterRole of somebody else, the operator is bound
-to it, too: Kubernetes lets nobody grant permissions that they lack.
+gets the permissions in it, and if it binds a ClusterRole that it does not render, the operator
+is bound to that role, too: in Kubernetes, a user can only grant permissions that the user has.
 
 A kind that only an evaluation knows, such as one from the spec, is a fault. The plural name of a
 kind that is not built in is taken from the packages and from the CRDs that -f gives. It is
@@ -87,7 +87,7 @@ func newRBAC(s streams) *cobra.Command {
   operetta rbac ./cue/webapp -n team-a --service-account team-a/operetta
   operetta rbac ./cue/webapp -n team-a,team-b
 
-  # Who only compares: operetta run --shadow
+  # A reviewer that only compares: operetta run --shadow
   operetta rbac --shadow ./cue/webapp --service-account default/reviewer
 
   # For a review: which permissions does this version add?

@@ -37,10 +37,10 @@ The exit code is 0 if the decisions are the same, 2 if they are not, and 1 if th
 
 const replayExample = `  operetta run ./cue/webapp --record /var/lib/operetta/capsules
 
-  # What was decided, and is it decided so again?
+  # What was decided, and is the decision the same now?
   operetta replay webapp.example.com/shop/web/20261124T101530.123Z.capsule.json ./cue/webapp
 
-  # Would the repaired package have done better?
+  # Would the fixed package have decided better?
   operetta replay 20261124T101530.123Z.capsule.json --with ./fixed/webapp`
 
 // replayFlags are the settings of `operetta replay`.

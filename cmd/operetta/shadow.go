@@ -29,11 +29,11 @@ With --shadow, packages are compared with what another operator of the same kind
 nothing is written: no object, no status, no event and no CustomResourceDefinition. Each resource
 gets a line when it becomes the same or differs otherwise than before, with the objects that are
 missing, those that only the other operator has, and each field with its live and its wanted
-value and its manager. Only fields that the package renders are compared. Whose an object is does
-not count. A saved change of a package compares everything anew. With --until-same the command
-exits with 0 once all resources are the same, and with 2 if they are not after --timeout. It
-reads with the permissions that operetta rbac --shadow prints. docs/shadow.md describes how to
-take a kind over.`
+value and its manager. Only fields that the package renders are compared. The owner of an object
+does not matter. When you save a change of a package, everything is compared again. With
+--until-same, the command exits with 0 once all resources are the same, and with 2 if they are not
+after --timeout. It reads with the permissions that operetta rbac --shadow prints. docs/shadow.md
+describes how to take over a kind.`
 
 // shadowFlags are the settings of `operetta run --shadow`.
 type shadowFlags struct {

@@ -82,7 +82,7 @@ func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.
 	leads, follows := o.manager.Elected(), !o.flags.options.Shard.First()
 	if follows {
 		leads = nil // another shard installs it, whether this one leads or not
-		defer o.waits()()
+		defer o.countWaiting()()
 	}
 	for said := ""; ; {
 		got, err := client.CustomResourceDefinitions().Get(ctx, wanted.Name, metav1.GetOptions{})
@@ -112,8 +112,8 @@ func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.
 	}
 }
 
-// waits notes that the process waits for shard 0, until the function is called that it returns.
-func (o *operator) waits() (end func()) {
+// countWaiting notes that the process waits for shard 0, until the function is called that it returns.
+func (o *operator) countWaiting() (end func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.waiting++

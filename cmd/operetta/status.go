@@ -25,8 +25,8 @@ const statusLong = `List the custom resources of all packages of a cluster, thos
 phase and the reason. operetta explain shows one of them in full.
 
 The kinds are those whose CustomResourceDefinition has the label operetta.dev/package; name kinds to
-see only these. Behind them, it says which Packages have a canary that is in progress or has gone
-back. It reads with your permissions and writes nothing.
+see only these. It also lists the Packages whose canary is in progress or was rolled back. It reads
+with your permissions and writes nothing.
 
 The exit code is 1 if a resource is not ready.`
 

@@ -33,8 +33,9 @@ components with state, reason and message, fields of the status, and a pattern f
 what is written is compared. A value has to be the same, a constraint such as >=3 has to hold, and
 of a list each element is compared.
 
-A test may go on in steps: somebody changes the resource, an object or an input, the operator acts
-in a cluster in memory, and want says what is there then. faults lets it die, or lose a response.
+A test can have steps: each changes the resource, an object or an input, the operator acts in a
+cluster in memory, and want says what must exist then. faults makes the operator crash, or lose a
+response.
 
   	steps: [
   		{want: ready: true},
@@ -42,10 +43,10 @@ in a cluster in memory, and want says what is there then. faults lets it die, or
   		{delete: true, want: gone: true},
   	]
 
-With --explore each test that passes is taken once more under many schedules: the operator dies
-after every write, a response is lost, a write is refused, its cache is behind, the next step
-comes too early, controllers are slow. Each has to end in the same state; the first that does not
-is printed with what happens in it, and --schedule plays it again.
+With --explore, each test that passes is run again under many schedules: the operator crashes
+after every write, a response is lost, a write is refused, the cache is stale, the next step
+comes too early, controllers are slow. Each schedule must end in the same state. The first that
+does not is printed with its events, and --schedule runs it again.
 
 --coverage counts the components, objects, verdicts of conditions, hooks and choices of the spec
 that the tests have seen, and with -v names those that they have not.

@@ -20,7 +20,7 @@ const (
 
 // The cluster.
 const (
-	// explainInterval is how often operetta explain --watch reads a resource anew.
+	// explainInterval is how often operetta explain --watch reads a resource again.
 	explainInterval = 2 * time.Second
 	// operatorTimeout is how long an operator may take to say what it knows of a resource.
 	operatorTimeout = 10 * time.Second
@@ -33,7 +33,7 @@ const (
 	standbyPoll = time.Second
 	// establishedTimeout is how long that may take.
 	establishedTimeout = time.Minute
-	// definitionPause is after how long a CustomResourceDefinition is written anew that somebody else has written meanwhile. It
+	// definitionPause is after how long a CustomResourceDefinition is written again if another client has written it in the meantime. It
 	// doubles with each time.
 	definitionPause = 10 * time.Millisecond
 	// outageRetry is how often a request is retried at startup while the API server cannot be reached.

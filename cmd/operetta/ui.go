@@ -18,8 +18,8 @@ import (
 const uiLong = `Serve pages that show the custom resources of a cluster as they are, live: all of them with what is
 not ready first, and for each one the tree of operetta explain and its picture.
 
-It reads with your permissions and writes nothing. It listens on this machine alone, and answers no
-page of the web that asks for it by another name. It goes on until Ctrl-C.`
+It reads with your permissions and writes nothing. It listens on this machine only, and rejects
+requests of web pages that use another host name. It runs until Ctrl-C.`
 
 // uiFlags are the settings of "operetta ui".
 type uiFlags struct {

@@ -44,10 +44,10 @@ const vetLong = `Check packages without a cluster. The checks are:
     lead back when the spec changes and changes back. The objects of inputs are made up as
     well: absent, and with the values that the package compares what it reads with.
 
-The last one is a check, no proof: it tries the branches of the schema, not every value. Where
-there is too much of something, such as 5,000 values, it says how many of them it has tried. Below
-each fault that it finds is the smallest resource that shows it, for operetta render -f, and
-the objects that it needs, for --live. Ctrl-C ends it with what it has found until then.
+The last check is not a proof: it tries the branches of the schema, not every value. If there are
+too many values, such as 5,000, it says how many it has tried. Each fault is followed by the
+smallest resource that shows it, for operetta render -f, and the objects that it needs, for
+--live. Ctrl-C ends the check and prints what it has found so far.
 
 Each fault is one line: file:line, the path of the field, what is wrong, and what to write
 instead. A warning points at code that is valid but probably a mistake: the content of a

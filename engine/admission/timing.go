@@ -8,7 +8,7 @@ import "time"
 const (
 	// defaultTimeout is how long an API server waits that does not say it.
 	defaultTimeout = 10 * time.Second
-	// maxTimeout is how long a review may take, whoever asks.
+	// maxTimeout is how long a review may take, whatever the client asks for.
 	maxTimeout = 30 * time.Second
 	// answerTime is how much earlier than the API server gives up a review ends, so that there is an answer.
 	answerTime = 500 * time.Millisecond

@@ -38,7 +38,7 @@ func Compare(before, after Decision) []Difference {
 			out = append(out, d)
 		}
 	}
-	if changed := fields(said(before), said(after), saidField+"."); len(changed) > 0 {
+	if changed := fields(reportOf(before), reportOf(after), reportField+"."); len(changed) > 0 {
 		out = append(out, Difference{Object: statusName, Fields: changed})
 	}
 	return out
@@ -47,12 +47,12 @@ func Compare(before, after Decision) []Difference {
 const (
 	// statusName stands for the status of the resource among objects.
 	statusName = "status"
-	// saidField is where a status is compared: package diff leaves out the status of an object.
-	saidField = "said"
+	// reportField is where a status is compared: package diff leaves out the status of an object.
+	reportField = "report"
 )
 
-// said returns what a decision says of the resource as an object.
-func said(d Decision) *unstructured.Unstructured {
+// reportOf returns what a decision says of the resource as an object.
+func reportOf(d Decision) *unstructured.Unstructured {
 	values := maps.Clone(d.Status)
 	if d.Failed != "" {
 		if values == nil {
@@ -60,7 +60,7 @@ func said(d Decision) *unstructured.Unstructured {
 		}
 		values["failed"] = d.Failed
 	}
-	return &unstructured.Unstructured{Object: map[string]any{saidField: values}}
+	return &unstructured.Unstructured{Object: map[string]any{reportField: values}}
 }
 
 // fields returns the fields that differ between two states of an object, with paths without a prefix.

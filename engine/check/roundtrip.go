@@ -209,8 +209,7 @@ var indices = strings.NewReplacer("[0]", "[]", "[1]", "[]")
 
 // failedTrip returns the finding about a conversion that failed.
 func failedTrip(from, to string, err error) *tripFinding {
-	text := err.Error()
-	key := text
+	text, key := err.Error(), fmt.Sprintf("%T", err)
 	if faults, are := err.(fault.Faults); are && len(faults) > 0 { //nolint:errorlint // Convert returns them as they are
 		text = faults[0].Path + ": " + faults[0].Message
 		key = faults[0].Path

@@ -444,6 +444,38 @@ func TestRefusalsAreAskedBeforeEveryWrite(t *testing.T) {
 	expectEvents(t, s, "a probe writes nothing")
 }
 
+func TestADryRunReturnsWhatTheServerSets(t *testing.T) {
+	t.Parallel()
+	s := clustertest.New(t)
+	one, err := s.DryRun().Apply(t.Context(), parse(t, s, deployment))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if created := one.GetCreationTimestamp(); one.GetUID() == "" || created.IsZero() || one.GetGeneration() != 1 {
+		t.Errorf("the UID is %q, the time %s and the generation %d: a package may refer to them", one.GetUID(), one.GetCreationTimestamp(), one.GetGeneration())
+	}
+	another, err := s.DryRun().Apply(t.Context(), parse(t, s, configMap))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if another.GetUID() == one.GetUID() {
+		t.Errorf("two objects have the UID %s", one.GetUID())
+	}
+	if left := live(s, one); left != nil {
+		t.Errorf("a dry run has created %v", left)
+	}
+	there := apply(t, s, parse(t, s, deployment))
+	changed := parse(t, s, deployment)
+	changed.SetUID(there.GetUID())
+	set(t, changed, int64(7), "spec", "replicas")
+	if changed, err = s.DryRun().Apply(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	if changed.GetGeneration() != there.GetGeneration()+1 || changed.GetUID() != there.GetUID() {
+		t.Errorf("the generation is %d, and %d before the change; the UID is %q", changed.GetGeneration(), there.GetGeneration(), changed.GetUID())
+	}
+}
+
 func TestOwnedFindsWhatHasALabelOfWhateverKind(t *testing.T) {
 	t.Parallel()
 	s := clustertest.New(t)

@@ -185,18 +185,31 @@ func (t *componentTranslator) incomplete(v cue.Value, o program.Object, into *ma
 
 // sameAwaited reports whether an evaluation with holes waits for the same as one of the session. What
 // is missing in a let is missing in the field that it became, and in the session where it is used.
-func sameAwaited(held, text string) bool {
-	at, what, _ := strings.Cut(held, ": ")
-	_, wanted, ok := strings.Cut(text, ": ")
-	return held == text || ok && what == wanted && strings.Contains(at, letPrefix)
+func sameAwaited(held, want awaited) bool {
+	return held == want || isInLet(held.at) && held.withoutPath() == want.withoutPath()
 }
+
+// awaited is a value that a component waits for.
+type awaited struct{ text, at string }
+
+// awaitedBy returns the values that a component waits for, in the words for a session.
+func awaitedBy(c *program.Component) []awaited {
+	out := make([]awaited, len(c.Missing))
+	for i, text := range c.Missing {
+		out[i] = awaited{textOf(text), textOf(c.MissingAt[i])}
+	}
+	return out
+}
+
+// withoutPath returns what is said of the value.
+func (a awaited) withoutPath() string { return strings.TrimPrefix(a.text, a.at+": ") }
 
 // missing compares what the component waits for.
 func (t *componentTranslator) missing() error {
-	held := textsOf(t.held.Missing)
-	for _, text := range t.want.Missing {
-		if !slices.ContainsFunc(held, func(h string) bool { return sameAwaited(h, textOf(text)) }) {
-			return t.fail(t.value, "what it waits for may depend on values: %s", text)
+	held := awaitedBy(t.held)
+	for i, want := range awaitedBy(t.want) {
+		if !slices.ContainsFunc(held, func(h awaited) bool { return sameAwaited(h, want) }) {
+			return t.fail(t.value, "what it waits for may depend on values: %s", t.want.Missing[i])
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -101,3 +102,8 @@ func (l *letNames) refer(id *ast.Ident) {
 // isLet reports whether a field is a let in the package: what is wrong in one is wrong only where it is
 // used.
 func isLet(s cue.Selector) bool { return strings.HasPrefix(s.String(), letPrefix) }
+
+// isInLet reports whether a path leads into a let in the package.
+func isInLet(path string) bool {
+	return slices.ContainsFunc(strings.Split(path, "."), func(name string) bool { return strings.HasPrefix(name, letPrefix) })
+}

@@ -238,7 +238,7 @@ func (c *component) evalWhen(into *program.Component, e *evaluation) error {
 	}
 	into.When = program.WhenResult{Verdict: p.Verdict}
 	if p.Verdict != program.True {
-		into.When.Detail = p.Explain()
+		into.When.Detail = p.ExplainWhen()
 	}
 	return nil
 }

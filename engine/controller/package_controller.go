@@ -299,37 +299,6 @@ func (m *Manager) newController(name, kind, pkg string, f reconcileFunc, fair *f
 	})
 }
 
-// Swap makes the controller of a package use another version of it, and reconciles
-// every custom resource with that. It errors, and changes nothing, if the new
-// version has another kind.
-func (m *Manager) Swap(ctx context.Context, was, p *program.Program) error {
-	if got, want := p.GroupVersionKind(), was.GroupVersionKind(); got != want {
-		return fmt.Errorf("package %s serves %s now, and %s before; start the operator anew", p.Name(), got, want)
-	}
-	c, err := m.controllerOf(was)
-	if err != nil {
-		return err
-	}
-	if canary := c.canary.Load(); canary != nil && canary.by.Program == p {
-		c.use(canary.by, "") // it has the templates
-	} else {
-		c.use(m.takePrepared(p), "")
-	}
-	c.canary.Store(nil)
-	m.certificates.wake() // it may have other versions
-	return m.enqueueAll(ctx, c)
-}
-
-// Outdated says what is wrong with the present files of a package that is loaded, or, with
-// "", that nothing is. The status of each of its resources says so.
-func (m *Manager) Outdated(ctx context.Context, p *program.Program, fault string) error {
-	c, err := m.controllerOf(p)
-	if err != nil || c.fault.Swap(fault) == fault {
-		return err
-	}
-	return m.enqueueAll(ctx, c)
-}
-
 // controllerOf returns the controller of the kind of a package.
 func (m *Manager) controllerOf(p *program.Program) (*packageController, error) {
 	kind := p.GroupVersionKind().GroupKind()

@@ -17,7 +17,7 @@ const (
 )
 
 // cacheSyncTimeout is how long a controller waits for its first list. The library's two minutes would end the
-// process because of one kind that it may not list; somebody may give the permission later.
+// process because of one kind that it may not list; the permission may be granted later.
 const cacheSyncTimeout = 100 * 365 * 24 * time.Hour
 
 // Requests that were refused.
@@ -104,7 +104,7 @@ const (
 	lastScrape = 5 * time.Second
 	// overlaysAgain is when to look again whether there can be Overlays, while the definition of that kind is not installed.
 	overlaysAgain = time.Minute
-	// answerKept is how long it counts that somebody may see the last reconciles of a resource.
+	// answerKept is how long the answer is reused whether a user may see the last reconciles of a resource.
 	answerKept = 10 * time.Second
 	// trustKept is how long the certificates are used by which those of users are verified, until they are read again.
 	trustKept = time.Minute
@@ -122,7 +122,7 @@ const (
 	overlapShare = 10
 	// certificateRetry is when to try again what failed.
 	certificateRetry = 5 * time.Second
-	// definitionCheck is how often the definitions are looked at whose versions the webhook converts: whoever applies
-	// one may take away whom to trust.
+	// definitionCheck is how often the definitions are looked at whose versions the webhook converts: a client that
+	// applies one may remove the certificate authority from it.
 	definitionCheck = time.Minute
 )

@@ -10,7 +10,7 @@ import (
 	"operetta.dev/engine/program"
 )
 
-func TestSituateAnObjectThatHasLostItsMarks(t *testing.T) {
+func TestAnObjectThatHasLostItsMarksIsClassified(t *testing.T) {
 	t.Parallel()
 	other := owner
 	other.Name = "other"

@@ -105,7 +105,14 @@ func (c *componentEvaluator) wait(faults fault.Faults) {
 		if within, ok := strings.CutPrefix(f.Path, componentPath(c.out.Name)); ok {
 			f.Path = strings.TrimPrefix(within, ".")
 		}
-		c.out.Missing = appendNew(c.out.Missing, f.Located())
+		c.out.await(f)
+	}
+}
+
+// await adds a value that a component waits for.
+func (c *Component) await(f fault.Fault) {
+	if text := f.Located(); !slices.Contains(c.Missing, text) {
+		c.Missing, c.MissingAt = append(c.Missing, text), append(c.MissingAt, f.Path)
 	}
 }
 
@@ -168,7 +175,7 @@ func (c *componentEvaluator) decide(when cue.Value) WhenResult {
 	if pred.Verdict == True {
 		return WhenResult{Verdict: True}
 	}
-	return WhenResult{Verdict: pred.Verdict, Detail: pred.Explain(), Unset: pred.Unset, Absent: pred.Absent}
+	return WhenResult{Verdict: pred.Verdict, Detail: pred.ExplainWhen(), Unset: pred.Unset, Absent: pred.Absent}
 }
 
 // edges evaluates dependsOn, and adds the edges that follow from references, unless they are

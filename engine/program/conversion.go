@@ -96,7 +96,7 @@ func (c *Conversions) Convert(spec any, from, to string) (out map[string]any, er
 		return nil, err
 	}
 	var is bool
-	if out, is = integral(spec).(map[string]any); !is {
+	if out, is = normalizeNumbers(spec).(map[string]any); !is {
 		return nil, fault.Faults{{Path: "spec", Message: "it is not a struct"}}
 	}
 	given := textsOf(out, nil)

@@ -30,9 +30,9 @@ func Excluded(components []Component, known map[string]string) map[string]string
 // switchedOff returns the reason of a component whose when is false.
 func switchedOff(c Component) string {
 	if c.When.Detail == "" {
-		return "when is false"
+		return "disabled: when is false"
 	}
-	return "when is false: " + c.When.Detail
+	return "disabled: " + c.When.Detail
 }
 
 // needs reports whether a component cannot exist without the component that an edge leads to.

@@ -77,9 +77,9 @@ func (e *evaluator) hooks() []Hook {
 // If their names are undecided, one hook stands for all of them.
 func (e *evaluator) holdHooks(evaluated []Component, phase Phase, place syntax.Place, v cue.Value) []Component {
 	text := e.index.HookAdditions(string(phase), place)
-	is, why := settlementOf(v)
+	is, why := comprehensionsOf(v)
 	switch {
-	case is == settled, place == syntax.InRoot && len(text.Conditionals) == 0:
+	case is == allDecided, place == syntax.InRoot && len(text.Conditionals) == 0:
 		return evaluated
 	case is == wrong:
 		return append(evaluated, Component{Name: phase.hook(syntax.ComputedName), When: WhenResult{Verdict: True}, Rendering: RenderedInvalid, Faults: why})
@@ -103,7 +103,7 @@ func (e *evaluator) holdHooks(evaluated []Component, phase Phase, place syntax.P
 
 // unexplained returns the index of a fault that none of the comprehensions in the text causes,
 // so that it may hide a hook that the text does not show, or -1.
-func unexplained(a syntax.Additions, faults fault.Faults, is settlement, beside []syntax.Conditional) int {
+func unexplained(a syntax.Additions, faults fault.Faults, is comprehensionState, beside []syntax.Conditional) int {
 	if is == masked {
 		return map[bool]int{true: 0, false: -1}[a.Embeds]
 	}

@@ -15,12 +15,21 @@ import (
 
 // Explain returns what a person needs to act on a predicate that does not hold:
 // the condition, what it rests on, and where it is written.
-func (p Predicate) Explain() string {
-	var b strings.Builder
-	b.WriteString(p.Source)
-	if p.Source == "" {
-		b.WriteString(p.Name)
+func (p Predicate) Explain() string { return p.explain("") }
+
+// ExplainWhen is Explain for the when of a component: where that is false, it says so, as nothing else does there.
+func (p Predicate) ExplainWhen() string {
+	if p.Verdict == False {
+		return p.explain(" is false")
 	}
+	return p.explain("")
+}
+
+// explain returns the condition with what is said of it.
+func (p Predicate) explain(verdict string) string {
+	var b strings.Builder
+	b.WriteString(cmp.Or(p.Source, p.Name))
+	b.WriteString(verdict)
 	if p.Detail != "" {
 		fmt.Fprintf(&b, ": %s", p.Detail)
 	}

@@ -126,7 +126,7 @@ func (p *projection) field(name string) *projection {
 // of returns the part of a value that the package reads.
 func (p *projection) of(v any) any {
 	if p.all {
-		return integral(v)
+		return normalizeNumbers(v)
 	}
 	switch v := v.(type) {
 	case map[string]any:
@@ -136,7 +136,7 @@ func (p *projection) of(v any) any {
 			return p.ofElements(v)
 		}
 	}
-	return integral(v)
+	return normalizeNumbers(v)
 }
 
 func (p *projection) ofElements(l []any) []any {

@@ -295,7 +295,7 @@ status: bad: cr.metadata.name + 1
 	inline.Decode(t, []byte(`{web: {d: {replicas: 1}}}`), &s.Live)
 	said := golden.Rollout(messagesOf(evaluate(t, p, s)))
 	for _, want := range []string{
-		`live.web.d.replicas > 1: is 1, wanted > 1`, `is 1, wanted >= 2`, `live.web.d.none is not there yet`, `is 1, wanted == 2`, `is "tok", wanted == "x"`,
+		`live.web.d.replicas > 1 is false: is 1, wanted > 1`, `is 1, wanted >= 2`, `live.web.d.none is not there yet`, `is 1, wanted == 2`, `is "tok", wanted == "x"`,
 		`conflicting values "corner" and "y"`, `invalid operands "corner" and 1 to '+'`,
 	} {
 		if !strings.Contains(said, want) {

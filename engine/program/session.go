@@ -102,8 +102,8 @@ func withSpec(cr map[string]any) map[string]any {
 	return out
 }
 
-// integral returns data with 3.0 as 3. Data without floats, as client-go reads it, is returned unchanged.
-func integral(v any) any {
+// normalizeNumbers returns data with 3.0 as 3. Data without floats, as client-go reads it, is returned unchanged.
+func normalizeNumbers(v any) any {
 	if !hasFloat(v) {
 		return v
 	}
@@ -115,13 +115,13 @@ func integral(v any) any {
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			out[i] = integral(e)
+			out[i] = normalizeNumbers(e)
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, e := range v {
-			out[k] = integral(e)
+			out[k] = normalizeNumbers(e)
 		}
 		return out
 	}

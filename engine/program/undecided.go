@@ -9,25 +9,25 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// A settlement is the state of the comprehensions in a struct.
-type settlement string
+// A comprehensionState is the state of the comprehensions in a struct.
+type comprehensionState string
 
 const (
-	// settled: they add nothing more.
-	settled settlement = "Settled"
-	// unsettled: one of them waits for a field that does not exist yet.
-	unsettled settlement = "Unsettled"
+	// allDecided: they add nothing more.
+	allDecided comprehensionState = "Decided"
+	// someUndecided: one of them waits for a field that does not exist yet.
+	someUndecided comprehensionState = "Undecided"
 	// masked: a field of the struct is faulty. CUE reports no undecided comprehension beside
 	// one, so there may be one.
-	masked settlement = "Masked"
+	masked comprehensionState = "Masked"
 	// wrong: one of them can never be decided.
-	wrong settlement = "Wrong"
+	wrong comprehensionState = "Wrong"
 )
 
-// settlementOf returns the state of the comprehensions in a struct, and its reasons.
-func settlementOf(v cue.Value) (settlement, fault.Faults) {
+// comprehensionsOf returns the state of the comprehensions in a struct, and its reasons.
+func comprehensionsOf(v cue.Value) (comprehensionState, fault.Faults) {
 	if !v.Exists() || v.Err() == nil {
-		return settled, nil
+		return allDecided, nil
 	}
 	switch why := ownFaults(v); {
 	case len(why) == 0:
@@ -35,7 +35,7 @@ func settlementOf(v cue.Value) (settlement, fault.Faults) {
 	case !cue.IsIncomplete(v.Err()):
 		return wrong, why
 	default:
-		return unsettled, why
+		return someUndecided, why
 	}
 }
 
@@ -43,20 +43,20 @@ func settlementOf(v cue.Value) (settlement, fault.Faults) {
 // existence is undecided, or an incomplete part. It returns faults if the names of the
 // components are computed, or if a comprehension is wrong instead of undecided.
 func (e *evaluator) hold(evaluated []Component, components cue.Value) ([]Component, fault.Faults) {
-	if is, why := settlementOf(components); is == unsettled {
+	if is, why := comprehensionsOf(components); is == someUndecided {
 		if at := slices.IndexFunc(why, func(f fault.Fault) bool { return e.index.Hides(f.Position) }); at >= 0 {
 			return nil, e.unlistable(why[at])
 		}
 	}
 	beside := slices.Concat(e.index.Conditionals(), e.index.RootGuards())
 	for _, v := range []cue.Value{e.root, components} {
-		is, why := settlementOf(v)
+		is, why := comprehensionsOf(v)
 		switch is {
-		case settled:
+		case allDecided:
 			continue
 		case wrong:
 			return nil, why
-		case unsettled, masked:
+		case someUndecided, masked:
 		}
 		for _, c := range e.index.Conditionals() {
 			at := undecidedBy(c, why, is, beside)
@@ -74,7 +74,7 @@ func (e *evaluator) hold(evaluated []Component, components cue.Value) ([]Compone
 
 // unplaced returns the reason of a hold without its path, unless that is the path of a faulty
 // field. The path of the struct itself is of no use to a person.
-func unplaced(why fault.Fault, is settlement) fault.Fault {
+func unplaced(why fault.Fault, is comprehensionState) fault.Fault {
 	if is != masked {
 		why.Path = ""
 	}
@@ -83,7 +83,7 @@ func unplaced(why fault.Fault, is settlement) fault.Fault {
 
 // undecidedBy returns the index of the fault that leaves a conditional undecided, or -1. A fault
 // in the guard of another conditional beside it does not count.
-func undecidedBy(c syntax.Conditional, faults fault.Faults, is settlement, beside []syntax.Conditional) int {
+func undecidedBy(c syntax.Conditional, faults fault.Faults, is comprehensionState, beside []syntax.Conditional) int {
 	if is == masked {
 		return map[bool]int{true: 0, false: -1}[c.BeyondCR]
 	}
@@ -123,8 +123,8 @@ func (e *evaluator) holdOne(evaluated []Component, held syntax.Conditional, miss
 		When:      WhenResult{Verdict: Unknown, Detail: why.Located(), Absent: e.absent(missing)},
 		Edges:     derivedEdges(e.index, held.Component),
 		Rendering: RenderedIncomplete,
-		Missing:   []string{why.Located()},
 	}
+	c.await(why)
 	e.missFrom(&c, missing)
 	c.noteAbsent(c.When.Absent)
 	return append(evaluated, c)
@@ -138,7 +138,7 @@ func (c *componentEvaluator) holdParts(why fault.Fault) {
 	}
 	c.missFrom(&c.out, why)
 	for _, part := range parts {
-		c.holdPart(&c.out, part, unplaced(why, unsettled))
+		c.holdPart(&c.out, part, unplaced(why, someUndecided))
 	}
 }
 
@@ -158,7 +158,7 @@ func (e *evaluator) holdPart(c *Component, part string, missing fault.Fault) {
 	case "outputs", "timeout":
 		// What refers to them waits by itself.
 	default:
-		c.Missing = appendNew(c.Missing, why.Located())
+		c.await(why)
 		c.noteAbsent(absent)
 		if c.Rendering == RenderedComplete {
 			c.Rendering = RenderedIncomplete

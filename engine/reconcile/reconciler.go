@@ -14,11 +14,11 @@
 //
 //	component_timeout.go   timeouts of components
 //	evaluation_limit.go    evaluations that take too much or too long
-//	write_backoff.go       the backoff of writes that others provoke
+//	write_history.go       what was written lately; the backoff of writes that others provoke
 //	status_write.go        the write of the status; status_interval.go how often progress is written
 //	stored_state.go        the state that the engine keeps in the status
 //	pause.go               pausing; annotations.go the other annotations for people
-//	finalizer.go           the write of the finalizer; whether there has to be one is for rollout (NeedsFinalizer)
+//	finalizer.go           the write of the finalizer; whether there has to be one is for rollout (needsFinalizer)
 //	teardown.go            deletion; package_missing.go deletion without the package
 //	unchanged.go           reconciles of resources at rest
 //	observe.go             what observers are told

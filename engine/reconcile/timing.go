@@ -46,7 +46,7 @@ var (
 	// are a minute of progress.
 	progressLimit = burstBackoff{allowed: 20, window: 90 * time.Second, first: 6 * time.Second, last: time.Minute, quiet: 30 * time.Second}
 	// storeLimit is for the engine's state. Its changes result from others that have limits, except
-	// for a spec that changes all the time and a status that somebody keeps removing.
+	// for a spec that changes all the time and a status that keeps being removed.
 	storeLimit = burstBackoff{allowed: 120, window: time.Minute, first: time.Second, last: 10 * time.Second, quiet: 30 * time.Second}
 	// causeLimit is for resetting the limits: a person does not change a resource so often.
 	causeLimit = burstBackoff{allowed: 10, window: time.Minute, first: time.Minute, last: time.Minute, quiet: time.Minute}

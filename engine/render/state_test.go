@@ -25,7 +25,7 @@ func TestWhatBecomesOfAComponent(t *testing.T) {
 	d: {dependsOn: a: optional: true, objects: o: #CM & {metadata: name: "d"}}`,
 			want: map[string]status.State{"a": status.Excluded, "b": status.Excluded, "c": status.Excluded, "d": status.Applied},
 			because: map[string]string{
-				"a": "when is false: !cr.spec.on (site/site.cue:11)",
+				"a": "disabled: !cr.spec.on is false (site/site.cue:11)",
 				"b": "it depends on a, which is excluded (site/site.cue:12)",
 			},
 		},

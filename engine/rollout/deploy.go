@@ -57,8 +57,8 @@ func (r *run) deployLayers(ctx context.Context, done map[string]bool) (bool, err
 	return wrote, nil
 }
 
-// opening are the reasons for which a component waits that an answer of the API server may end.
-var opening = []status.Reason{status.ReasonDependency, status.ReasonRequirement, status.ReasonValue, status.ReasonUndecided}
+// reasonsAnAnswerMayEnd are the reasons for which a component waits that an answer of the API server may end.
+var reasonsAnAnswerMayEnd = []status.Reason{status.ReasonDependency, status.ReasonRequirement, status.ReasonValue, status.ReasonUndecided}
 
 // reopen takes back the outcomes of components that waited for something which is there now, and
 // reports whether there are any. It does so once for each, whatever its gate says then. Those that
@@ -66,7 +66,7 @@ var opening = []status.Reason{status.ReasonDependency, status.ReasonRequirement,
 func (r *run) reopen(ctx context.Context, done map[string]bool) bool {
 	found := false
 	for _, name := range r.graph.Nodes() {
-		if !r.gated[name] || !slices.Contains(opening, r.outcomes[name].Reason) {
+		if !r.gated[name] || !slices.Contains(reasonsAnAnswerMayEnd, r.outcomes[name].Reason) {
 			continue
 		}
 		c, _ := r.component(name)

@@ -37,7 +37,7 @@ type ComponentPreview struct {
 	Objects []ObjectPreview
 }
 
-// A ObjectPreview is a desired object and what a rollout would do about it.
+// An ObjectPreview is a desired object and what a rollout would do about it.
 type ObjectPreview struct {
 	ownership.Desired
 	// Live is the object as it was observed, or nil.

@@ -19,6 +19,9 @@ import (
 const (
 	// userEvery is the time between two changes by users.
 	userEvery = 100 * time.Millisecond
+	// userChanges bounds the changes. Each rolls the pods of a resource, so on a machine that takes longer for that
+	// than users take for the next one, the new version is never rolled out everywhere.
+	userChanges = 1000
 	// userStride spreads the changes over the resources.
 	userStride = 7919
 )
@@ -139,11 +142,11 @@ func (u *users) left() int {
 	return len(u.pending)
 }
 
-// edit changes resources until the context ends.
+// edit changes resources until the context ends, and at most userChanges times.
 func (u *users) edit(ctx context.Context) error {
 	// What was begun is ended, and an API server that is asked to patch twice would say so.
 	background := context.WithoutCancel(ctx)
-	for i := 0; ctx.Err() == nil; i++ {
+	for i := 0; ctx.Err() == nil && i < userChanges; i++ {
 		name, text := fmt.Sprintf("shop-%04d", i*userStride%u.n), fmt.Sprint("change ", i)
 		if !u.begin(name, text) {
 			_ = pause(ctx, userEvery) // the loop ends with the context

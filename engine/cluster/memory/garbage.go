@@ -47,7 +47,7 @@ func (b ownerIndex) note(ref cluster.Ref, before, after *unstructured.Unstructur
 		}
 		b.of[o.UID][ref] = true
 	}
-	if waits(after) {
+	if isDeletedInForeground(after) {
 		b.waiting[ref] = true
 	}
 }
@@ -60,8 +60,8 @@ func (m *Cluster) Elsewhere(uid types.UID) {
 	m.owners.there[uid] = true
 }
 
-// waits reports whether an object is being deleted in the foreground.
-func waits(u *unstructured.Unstructured) bool {
+// isDeletedInForeground reports whether an object is being deleted in the foreground.
+func isDeletedInForeground(u *unstructured.Unstructured) bool {
 	return u.GetDeletionTimestamp() != nil && slices.Contains(u.GetFinalizers(), metav1.FinalizerDeleteDependents)
 }
 
@@ -93,7 +93,7 @@ func (m *Cluster) CollectGarbage() {
 
 // collect acts on one object. It ignores rejected deletions.
 func (m *Cluster) collect(u *unstructured.Unstructured) {
-	if !waits(u) {
+	if !isDeletedInForeground(u) {
 		owned := func(o metav1.OwnerReference) bool { return m.owners.there[o.UID] }
 		if len(u.GetOwnerReferences()) > 0 && !slices.ContainsFunc(u.GetOwnerReferences(), owned) {
 			_ = m.remove(u, u.DeepCopy())

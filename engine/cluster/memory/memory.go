@@ -38,8 +38,10 @@ type Cluster struct {
 	served  map[schema.GroupKind]cluster.Scope
 	events  []cluster.ObjectChange
 	version int64
-	fields  *fieldManagers
-	refuse  Admission
+	// unstored counts the creations by dry runs.
+	unstored int64
+	fields   *fieldManagers
+	refuse   Admission
 	// validates says that Validate was called.
 	validates bool
 	// namespaces exist without an object; nil stands for all.

@@ -82,8 +82,8 @@ func (r *Resources) Check(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until each of several namespaces has been listed, or cannot be.
-func (r *Resources) settle(ctx context.Context, kind schema.GroupVersionKind) error {
+// awaitLists waits until each of several namespaces has been listed, or cannot be.
+func (r *Resources) awaitLists(ctx context.Context, kind schema.GroupVersionKind) error {
 	tick := time.NewTicker(syncPoll)
 	defer tick.Stop()
 	for {
@@ -189,7 +189,7 @@ func (k *KindResources) Warm() {
 // List returns all resources that the caches have, by namespace and name. Of several namespaces it leaves out those that
 // have not been listed: the watch of one enqueues its resources as soon as it can.
 func (k *KindResources) List(ctx context.Context, options ...client.ListOption) ([]*unstructured.Unstructured, error) {
-	if err := k.from.settle(ctx, k.kind); err != nil {
+	if err := k.from.awaitLists(ctx, k.kind); err != nil {
 		return nil, err
 	}
 	var out []*unstructured.Unstructured

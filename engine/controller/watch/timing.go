@@ -19,7 +19,7 @@ const (
 	// patchesRetry is how soon it is asked again at first, and after an error.
 	patchesRetry = time.Second
 	// refusedInterval is how often a list or watch that is not allowed is tried again. The library's
-	// delay grows to a minute, long after somebody has given the permission.
+	// delay grows to a minute, long after the permission has been granted.
 	refusedInterval = 4 * time.Second
 	// unwatchedInterval is how often a resource is reconciled that has an object of a kind beyond
 	// the limit of watches, as no event tells of such an object.

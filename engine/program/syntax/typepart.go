@@ -122,14 +122,14 @@ func joinedParts(a, b *typePart, of func(a, b *typePart) *typePart) *typePart {
 	return out
 }
 
-// settle makes open structs whole, because something may look at any field of them.
-func (p *typePart) settle() {
+// makeOpenWhole makes open structs whole, because something may look at any field of them.
+func (p *typePart) makeOpenWhole() {
 	p.whole = p.whole || !p.closed
 	for _, field := range p.fields {
-		field.settle()
+		field.makeOpenWhole()
 	}
 	if p.each != nil {
-		p.each.settle()
+		p.each.makeOpenWhole()
 	}
 }
 

@@ -51,7 +51,7 @@ func (r *typeReader) apart(x *Index, e ast.Expr, closed bool) *typePart {
 	out := inner.of(x, e, closed)
 	r.steps = inner.steps
 	if inner.refers {
-		out.settle()
+		out.makeOpenWhole()
 	}
 	return out
 }
