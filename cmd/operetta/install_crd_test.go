@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"operetta.dev/engine/controller"
-	"operetta.dev/engine/packages"
 )
 
 func TestDefinitionIsInstalledOnceItsKindIsServed(t *testing.T) {
@@ -87,7 +86,7 @@ func TestAShardThatFollowsWaitsForFieldsOnlyIfShardZeroInstallsThem(t *testing.T
 			defer server.Close()
 			o := &operator{config: &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, flags: runFlags{crds: tc.crds}}
 			o.flags.options.Shard = controller.Shard{Index: 1, Count: 2}
-			err := objectExaminer{o}.InstallCRD(t.Context(), packages.Installation{Definition: wanted})
+			err := objectExaminer{o}.AwaitCRD(t.Context(), wanted)
 			if tc.says == "" && err != nil || tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
 				t.Errorf("%s: %v, want %q", tc.reason, err, tc.says)
 			}

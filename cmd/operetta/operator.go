@@ -51,6 +51,8 @@ type operator struct {
 	mu sync.Mutex
 	// broken holds the folders of packages that have not been served since the start.
 	broken map[string]bool
+	// begun is closed once the Packages of the start have been tried, which webhooks need; nil without webhooks or Packages.
+	begun <-chan struct{}
 	// waiting counts the definitions that this shard waits for shard 0 to install.
 	waiting int
 }
@@ -344,13 +346,31 @@ func (o *operator) serveOrSwap(ctx context.Context, p, running *program.Program)
 	return nil
 }
 
-// ready errors until every package has been served once. A Deployment that replaces a pod waits
-// for the readiness of the new one before it ends the old one.
+// ready errors until every package has been served once and, with webhooks, each Package of the start has been tried. A Deployment that
+// replaces a pod waits for the readiness of the new one before it ends the old one.
 func (o *operator) ready() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.broken) == 0 || o.waiting > 0 {
+	switch {
+	case o.waiting > 0:
 		return nil
+	case len(o.broken) == 0 && !isOpen(o.begun):
+		return nil
+	case len(o.broken) == 0:
+		return errors.New("the Packages of the cluster have not been tried yet, and webhooks need them")
 	}
 	return fmt.Errorf("packages not served yet: %s", strings.Join(slices.Sorted(maps.Keys(o.broken)), ", "))
+}
+
+// isOpen reports whether a channel, which may be nil, is still to be closed.
+func isOpen(c <-chan struct{}) bool {
+	if c == nil {
+		return false
+	}
+	select {
+	case <-c:
+		return false
+	default:
+		return true
+	}
 }

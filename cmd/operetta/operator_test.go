@@ -138,3 +138,31 @@ func TestWhatRunsIsWhatWasExamined(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A Service must not lead to a process that knows no Package yet.
+func TestAProcessWithWebhooksIsReadyOnceItsPackagesHaveBeenTried(t *testing.T) {
+	t.Parallel()
+	open, closed := make(chan struct{}), make(chan struct{})
+	close(closed)
+	for name, row := range map[string]struct {
+		reason  string
+		begun   <-chan struct{}
+		broken  map[string]bool
+		waiting int
+		ready   bool
+	}{
+		"none":     {"without webhooks, nobody asks it about Packages", nil, nil, 0, true},
+		"begins":   {"it would answer with an error", open, nil, 0, false},
+		"has them": {"it knows each Package", closed, nil, 0, true},
+		"a folder": {"folders are needed as well", closed, map[string]bool{"./shop": true}, 0, false},
+		"a shard":  {"shard 0 is replaced only once this one is ready", open, map[string]bool{"./shop": true}, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := &operator{begun: row.begun, broken: row.broken, waiting: row.waiting}
+			if err := o.ready(); (err == nil) != row.ready {
+				t.Errorf("%s: %v", row.reason, err)
+			}
+		})
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,6 +98,11 @@ func (o *operator) servePackages() (<-chan struct{}, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.flags.options.WebhookAddress != "" {
+		o.mu.Lock()
+		o.begun = r.Begun.All()
+		o.mu.Unlock()
+	}
 	return r.Loaded(), nil
 }
 
@@ -136,13 +142,6 @@ func (e objectExaminer) InstallCRD(ctx context.Context, i packages.Installation)
 		return fmt.Errorf("%s is not installed, and with --crds=leave the operator does not install it: %w", definition.Name, err)
 	case e.flags.crds == crdsLeave:
 		return waitServed(ctx, e.config, definition)
-	case missing && !e.flags.options.Shard.First():
-		return fmt.Errorf("%s is not installed yet; shard 0 does that: %w", definition.Name, err)
-	case !e.flags.options.Shard.First():
-		if lacking := crd.Lacks(present, definition); lacking != "" {
-			return fmt.Errorf("%s lacks %s; shard 0 installs it", definition.Name, lacking)
-		}
-		return waitServed(ctx, e.config, definition)
 	case missing:
 	default:
 		owner, ours := present.Labels[crd.PackageLabel]
@@ -170,6 +169,38 @@ func (e objectExaminer) InstallCRD(ctx context.Context, i packages.Installation)
 		return fmt.Errorf("looking for %s: %w", definition.Name, err)
 	}
 	return i.MayReplace(ctx, present.Labels[crd.PackageLabel])
+}
+
+// AwaitCRD implements packages.Examiner. With --crds=leave it does not look for what the definition lacks: who decides does not either.
+func (e objectExaminer) AwaitCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
+	ctx, cancel := context.WithTimeout(ctx, establishedTimeout)
+	defer cancel()
+	client, err := apiextensions.NewForConfig(e.config)
+	if err != nil {
+		return fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	present, err := client.CustomResourceDefinitions().Get(ctx, definition.Name, metav1.GetOptions{})
+	switch missing := apierrors.IsNotFound(err); {
+	case err != nil && !missing:
+		return fmt.Errorf("looking for %s: %w", definition.Name, err)
+	case missing && e.flags.crds == crdsLeave:
+		return fmt.Errorf("%s is not installed, and with --crds=leave the operator does not install it: %w", definition.Name, err)
+	case missing:
+		return fmt.Errorf("%s is not installed yet; %s does that: %w", definition.Name, e.decides(), err)
+	case e.flags.crds != crdsLeave:
+		if lacking := crd.Lacks(present, definition); lacking != "" {
+			return fmt.Errorf("%s lacks %s; %s installs it", definition.Name, lacking, e.decides())
+		}
+	}
+	return waitServed(ctx, e.config, definition)
+}
+
+// decides names the process that installs the definitions of Packages, for one that does not.
+func (e objectExaminer) decides() string {
+	if e.flags.options.Shard.First() {
+		return "the process that leads"
+	}
+	return "shard 0"
 }
 
 // Defined implements packages.Examiner.

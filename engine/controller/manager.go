@@ -120,6 +120,8 @@ type Manager struct {
 	prepared *evaluate.Evaluator
 	// pins are the versions that resources of a kind may be pinned to.
 	pins map[schema.GroupKind]*pinnedVersions
+	// held are the kinds of Packages whose controllers do not begin yet.
+	held *heldKinds
 	// packageChanged has a Package reconciled again; nil without Packages.
 	packageChanged func(name string)
 	// accounts are as whom requests for resources of a kind are sent.
@@ -154,7 +156,7 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 	shared := watch.NewShared(mgr.GetConfig())
 	m := &Manager{
 		manager: mgr, options: options, running: newRunningReconciles(options.ReconcileLimit), refused: refused, history: history.New(history.DefaultLimits, time.Now, shared.History()),
-		controllers: map[schema.GroupKind]*packageController{}, pins: map[schema.GroupKind]*pinnedVersions{}, accounts: map[schema.GroupKind]object.Account{},
+		controllers: map[schema.GroupKind]*packageController{}, pins: map[schema.GroupKind]*pinnedVersions{}, accounts: map[schema.GroupKind]object.Account{}, held: newHeldKinds(),
 	}
 	m.identities = &identities{manager: m, shared: shared, config: config, by: map[object.Account]*usedIdentity{}}
 	m.own = &identity{Connection: mgr, recorder: recorder{mgr.GetEventRecorder(eventsReporter)}}
@@ -197,7 +199,11 @@ func addProbes(mgr manager.Manager, o Options, resources *watch.Resources, runni
 	if err := mgr.AddHealthzCheck("reconciles", running.check); err != nil {
 		return err
 	}
-	synced := func(req *http.Request) error { return resources.Check(req.Context()) }
+	synced := func(req *http.Request) error {
+		ctx, cancel := context.WithTimeout(req.Context(), probeTime)
+		defer cancel()
+		return resources.Check(ctx)
+	}
 	if err := mgr.AddReadyzCheck("caches", synced); err != nil {
 		return err
 	}

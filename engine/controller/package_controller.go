@@ -228,7 +228,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 		return err
 	}
 	c.added.Store(true)
-	return m.addPart(c, ctrlr)
+	return m.addPart(c, m.held.untilReleased(gvk.GroupKind(), ctrlr))
 }
 
 // watchResources makes a controller reconcile its resources when they change.
@@ -236,6 +236,9 @@ func (m *Manager) watchResources(c *packageController, ctrlr controller.Controll
 	kind := c.reconciler.Kind
 	if m.options.Selector != nil {
 		c.departed = newDepartedResources(m.options.Selector, kind, c.as.caches.Direct, m.options.Log, c.as.recorder)
+	}
+	if m.options.LeaderElection {
+		c.resources.Warm()
 	}
 	enqueueResource := noting(c.history, history.Resource, urgently(&handler.EnqueueRequestForObject{}))
 	sources := c.resources.Sources(enqueueResource,

@@ -22,6 +22,7 @@ import (
 	"operetta.dev/engine/status"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -67,29 +68,39 @@ func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*package
 		Cluster: m.own.caches.Resources(of.Client), Revisions: &cluster.Live{Client: m.own.caches.Direct, Direct: m.own.caches.Direct},
 		ConfigMaps: sourceConfigMaps{inputs}, Overlays: clusterOverlays{overlays, m.manager.GetRESTMapper(), func(key types.NamespacedName) { again.enqueueAfter(key, overlaysAgain) }}, Registries: o.Registries, Secrets: pullSecrets{m.own.caches.Direct, o.PullSecretNamespace},
 		Examiner: e, Server: m, Versions: m, Accounts: m, Namespace: o.Namespace, Planner: planner{m}, Recorder: m.own.recorder, Observer: measured, Selector: selector,
-		Enqueue: enqueue, Log: m.options.Log, Now: time.Now, Followed: m.options.Shard.count() > 1,
+		Enqueue: enqueue, Log: m.options.Log, Now: time.Now, Followed: m.options.LeaderElection,
 	}
 	m.mu.Lock()
 	m.packageChanged = enqueue
 	m.mu.Unlock()
-	r.Await()
-	step, changes := r.Reconcile, []predicate.TypedPredicate[client.Object]{specOrMetadataChanged}
-	if !m.options.Shard.First() { // it follows what the first one writes in the status
-		step, changes = r.Follow, nil
-		r.Followed, r.Recorder, r.Observer = false, packages.NoEvents{}, nil
-	}
-	ctrlr, err := m.newController("package."+packages.Kind.Group, packages.Kind.Kind, "", step, nil)
+	decides := decidesAboutPackages(m.options, m.Elected())
+	ctrlr, err := m.newController("package."+packages.Kind.Group, packages.Kind.Kind, "", decideOrFollow(r, decides), nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := ctrlr.Watch(source.Kind[client.Object](of.Cache, watch.NewObject(packages.Kind), &handler.EnqueueRequestForObject{}, changes...)); err != nil {
+	changes := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return !decides() || specOrMetadataChanged.Update(e) }}
+	if err := ctrlr.Watch(source.Kind[client.Object](of.Cache, watch.NewObject(packages.Kind), &handler.EnqueueRequestForObject{}, changes)); err != nil {
 		return nil, err
 	}
 	if err := ctrlr.Watch(again); err != nil {
 		return nil, err
 	}
+	steps := manager.Runnable(ctrlr)
+	if m.options.LeaderElection {
+		steps = everyProcess(ctrlr.Start)
+	} else {
+		r.Await()
+	}
+	if m.options.LeaderElection && m.options.Shard.First() {
+		r.Holds = m.held
+	}
 	first := manager.RunnableFunc(func(ctx context.Context) error { m.expectPackages(ctx, r); return nil })
-	for _, part := range []manager.Runnable{watch.Always(of.Cache), inputs, overlays, ctrlr, first} {
+	found := everyProcess(func(ctx context.Context) error {
+		m.packageMissing.retry(ctx, listPackages(ctx, r, r.Begun.Expect))
+		return nil
+	})
+	// A step that decides may come as soon as the process leads, so what it reads is there before that.
+	for _, part := range []manager.Runnable{watch.Always(of.Cache), everyProcess(inputs.Start), everyProcess(overlays.Start), steps, first, found} {
 		if err := m.manager.Add(part); err != nil {
 			return nil, err
 		}
@@ -97,9 +108,55 @@ func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*package
 	return r, nil
 }
 
-// expectPackages tells the reconciler which Packages there are at the start.
+// decideOrFollow returns what is done about a Package: this process decides, or serves what another one has written in the status.
+func decideOrFollow(r *packages.Reconciler, decides func() bool) reconcileFunc {
+	return func(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+		if decides() {
+			return r.Reconcile(ctx, key)
+		}
+		return r.Follow(ctx, key)
+	}
+}
+
+// decidesAboutPackages returns a function that reports whether this process decides about Packages. One that stands by does not, nor does
+// one that has another shard than the first.
+func decidesAboutPackages(o Options, elected <-chan struct{}) func() bool {
+	if !o.Shard.First() {
+		return func() bool { return false }
+	}
+	if !o.LeaderElection {
+		return func() bool { return true }
+	}
+	return func() bool {
+		select {
+		case <-elected:
+			return true
+		default:
+			return false
+		}
+	}
+}
+
+// expectPackages tells the reconciler which Packages there are when the process comes to lead, and has each of them reconciled: until
+// then, it may have been followed.
 func (m *Manager) expectPackages(ctx context.Context, r *packages.Reconciler) {
-	m.packageMissing.retry(ctx, func() error {
+	r.Await()
+	select {
+	case <-m.Elected():
+	case <-ctx.Done():
+		return
+	}
+	m.packageMissing.retry(ctx, listPackages(ctx, r, func(names []string) {
+		r.Expect(names)
+		for _, name := range names {
+			r.Enqueue(name)
+		}
+	}))
+}
+
+// listPackages returns a function that says which Packages there are, and errors if that is not known.
+func listPackages(ctx context.Context, r *packages.Reconciler, say func(names []string)) func() error {
+	return func() error {
 		all, err := r.Cluster.ListCached(ctx, cluster.Selection{Kind: packages.Kind})
 		if err != nil {
 			return err
@@ -108,9 +165,9 @@ func (m *Manager) expectPackages(ctx context.Context, r *packages.Reconciler) {
 		for i, u := range all {
 			names[i] = u.GetName()
 		}
-		r.Expect(names)
+		say(names)
 		return nil
-	})
+	}
 }
 
 // sourceConfigMaps watches the ConfigMaps that Packages refer to.

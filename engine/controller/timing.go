@@ -95,6 +95,9 @@ const (
 const (
 	// shutdownTimeout is how long the manager takes to end at most: half of what a pod has.
 	shutdownTimeout = 15 * time.Second
+	// probeTime is how long a probe waits for caches that are not synced: whoever asks gets an answer within a second, as
+	// Kubernetes asks for by default.
+	probeTime = 500 * time.Millisecond
 	// headerTimeout is how long a client may take to send the headers of a request.
 	headerTimeout = 10 * time.Second
 	// lastScrape is how long a scrape may delay the end of the process.

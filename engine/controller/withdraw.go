@@ -29,7 +29,12 @@ func (m *Manager) Withdraw(ctx context.Context, p *program.Program) error {
 	// The watch of the kind goes on: the client waits for its own writes on that one for good, so a client that
 	// is to serve the kind again cannot have another one.
 	kind := p.GroupVersionKind()
+	never := m.held.holds(kind.GroupKind())
 	m.release(kind.GroupKind())
+	if never { // its controller has not begun, and whoever decides about its package serves it, or it is looked for as every other one
+		c.leave()
+		return nil
+	}
 	m.packageMissing.noteWithdrawn(packageMissingKind{GroupVersionKind: kind, pkg: p.Name(), namespaced: !p.Meta().ClusterScoped, reach: new(p.Reach()), lastAccount: c.as.account})
 	c.leave()
 	return nil
@@ -45,6 +50,7 @@ func (m *Manager) release(kind schema.GroupKind) {
 	}
 	delete(m.controllers, kind)
 	delete(m.pins, kind)
+	m.held.Release(kind)
 }
 
 // abandon ends what has begun of a controller that cannot be added to the manager, and frees its kind.

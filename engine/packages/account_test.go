@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/crd"
@@ -14,6 +15,9 @@ import (
 
 // InstallCRD implements Examiner.
 func (s *site) InstallCRD(ctx context.Context, i Installation) error {
+	if _, follows := s.Revisions.(readOnly); follows {
+		s.t.Error("a process that follows installs a definition")
+	}
 	if s.narrow != "" && i.Definition.Name == s.narrow && !i.Accepted {
 		return fmt.Errorf("installing it: %w", &stored.LossError{Definition: s.narrow, Kind: "Thing", Field: "spec.old", Why: "the field would be dropped"})
 	}
@@ -26,6 +30,11 @@ func (s *site) InstallCRD(ctx context.Context, i Installation) error {
 		s.callf("install")
 		s.annotated = i.Definition.Annotations[crd.AccountAnnotation]
 	}
+	return s.installed
+}
+
+// AwaitCRD implements Examiner.
+func (s *site) AwaitCRD(context.Context, *apiextensionsv1.CustomResourceDefinition) error {
 	return s.installed
 }
 

@@ -232,14 +232,14 @@ func (r *Reconciler) endCanary(p Package, s *state, c canary, how CanaryPhase) {
 	}
 }
 
-// observe tells the observer how far the canary of a Package is.
-func (r *Reconciler) observe(p Package, s *state) {
+// observe tells an observer, which may be nil, how far the canary of a Package is.
+func observe(by Observer, p Package, s *state) {
 	switch {
-	case r.Observer == nil:
+	case by == nil:
 	case s.trial != nil && s.canary.inProgress():
-		r.Observer.Canary(p.Name, s.canary.total, s.canary.ready)
+		by.Canary(p.Name, s.canary.total, s.canary.ready)
 	default:
-		r.Observer.NoCanary(p.Name)
+		by.NoCanary(p.Name)
 	}
 }
 

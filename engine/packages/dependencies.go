@@ -34,6 +34,8 @@ type Examiner interface {
 	// of the cluster is not that of a package. If it is that of another package, which its label names, it
 	// is replaced unless MayReplace errors. It errors with a stored.LossError if resources hold it back.
 	InstallCRD(ctx context.Context, i Installation) error
+	// AwaitCRD errors until the cluster serves a definition with all that this one has: another process installs it.
+	AwaitCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error
 	// Defined returns the kinds whose definitions have the label of a package. Only who may write
 	// CustomResourceDefinitions can forge that.
 	Defined(ctx context.Context, name string) ([]schema.GroupVersionKind, error)
@@ -84,6 +86,15 @@ type Versions interface {
 	Pins(ctx context.Context, kind schema.GroupKind, pins Pins) error
 	// Requeue has resources of a package reconciled, behind those that somebody has changed.
 	Requeue(p *program.Program, resources []Resource) error
+}
+
+// Holds are on the kinds that a process which stands by has loaded for reviews: what it has followed may be out of date when it comes to
+// lead, and a resource must not go back to that.
+type Holds interface {
+	// Hold has no resource of a kind reconciled until Release is called, also by a process that leads. It comes before Serve.
+	Hold(kind schema.GroupKind)
+	// Release ends that. Withdraw does, too.
+	Release(kind schema.GroupKind)
 }
 
 // A Resource is a custom resource of a package.

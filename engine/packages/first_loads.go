@@ -21,7 +21,7 @@ type firstLoads struct {
 
 // Await says that Expect is about to be called. Until the content of each Package that existed at the start is
 // known, only what was accepted before is examined: a content that is new may loop, and must not keep others
-// from being served again.
+// from being served again. A process that stands by calls it when it comes to lead.
 func (r *Reconciler) Await() {
 	r.first.mu.Lock()
 	defer r.first.mu.Unlock()
@@ -115,6 +115,29 @@ func (f *firstLoads) closeIfEmpty() {
 	case <-f.channel():
 	default:
 		close(f.channel())
+	}
+}
+
+// Begun knows the Packages that a process has found at its start, until it has taken each as far as it goes for now: whether it decides
+// or follows.
+type Begun struct{ first firstLoads }
+
+// Expect says which Packages there are.
+func (b *Begun) Expect(names []string) { b.first.expect(names) }
+
+// All returns a channel that is closed once each of them has been taken that far.
+func (b *Begun) All() <-chan struct{} {
+	b.first.mu.Lock()
+	defer b.first.mu.Unlock()
+	return b.first.channel()
+}
+
+// triedIn returns a function that says in some places that a Package has been tried.
+func triedIn(in ...*firstLoads) func(name string) {
+	return func(name string) {
+		for _, f := range in {
+			f.tried(name)
+		}
 	}
 }
 

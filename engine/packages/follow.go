@@ -14,14 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
 
-// Several processes may share the custom resources of a Package. One of them reconciles Packages, as Reconcile does; the others
-// Follow: they serve what the status says that this one serves, from the contents that it has kept. They decide nothing and write
-// nothing, so that whatever is approved, planned, tried by a canary or refused is so for all resources alike. While nobody
-// reconciles Packages, or who does cannot tell what to serve, those who follow go on as they are.
+// Several processes may share the custom resources of a Package, and others may stand by. One of them reconciles Packages, as Reconcile
+// does; the others Follow: they serve what the status says that this one serves, from the contents that it has kept. They decide
+// nothing and write nothing, so that whatever is approved, planned, tried by a canary or refused is so for all resources alike. While
+// nobody reconciles Packages, or who does cannot tell what to serve, those who follow go on as they are.
+//
+// A process that stands by follows to answer reviews. When it comes to lead, Reconcile takes over what it has followed: see ownState.
 
 // published is what the status of a Package says that is served.
 type published struct {
@@ -91,23 +92,26 @@ func toldBy(name string, is map[string]any) string {
 
 // Follow takes a Package as far as the process is that reconciles it, and returns when to look again, 0 for never.
 func (r *Reconciler) Follow(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	name := key.Name
+	name, tried := key.Name, triedIn(&r.first, &r.Begun.first)
+	if r.Holds != nil {
+		tried = r.Begun.first.tried // it counts as loaded only once this process leads
+	}
 	u, err := r.Cluster.GetCached(ctx, cluster.Ref{GroupVersionKind: Kind, Name: name})
 	if err != nil {
 		return 0, err
 	}
 	if u == nil || !r.Selector.Matches(labels.Set(u.GetLabels())) {
-		defer r.first.tried(name)
+		defer tried(name)
 		return 0, r.forget(ctx, name)
 	}
 	p, wrong := Parse(u)
 	if p.deleted() && !hasFinalizer(p) {
-		defer r.first.tried(name)
+		defer tried(name)
 		return 0, r.forget(ctx, name)
 	}
 	account, unknown := accountOf(u, r.Namespace)
 	if wrong = errors.Join(unknown, wrong); wrong != nil {
-		defer r.first.tried(name)
+		defer tried(name)
 		r.Log.Info("a Package cannot be read, what is served of it stays", "package", name, "error", wrong.Error())
 		return 0, nil
 	}
@@ -115,12 +119,12 @@ func (r *Reconciler) Follow(ctx context.Context, key types.NamespacedName) (time
 	if err != nil {
 		return 0, err
 	}
-	p.account = s.account
+	p.account, s.follows = s.account, true
 	pending, err := r.followTo(ctx, p, s, publishedBy(p, s, r.Now()))
 	if pending {
 		return 0, nil // the end of the examination is an event
 	}
-	defer r.first.tried(name)
+	defer tried(name)
 	if err == nil {
 		err = r.pin(ctx, p, s)
 	}
@@ -162,8 +166,8 @@ func (r *Reconciler) followToNothing(ctx context.Context, p Package, s *state, t
 	if err := r.withdraw(ctx, p.Name, s); err != nil {
 		return err
 	}
-	r.claims.only(p.Name, schema.GroupKind{}) // another Package may serve its kind
-	if told == "" || told == s.broken {
+	r.claims.only(p.Name, schema.GroupKind{})             // another Package may serve its kind
+	if told == "" || told == s.broken || r.Holds != nil { // Reconcile says it once this process leads
 		return nil
 	}
 	if err := r.actAsDefined(ctx, p); err != nil {
@@ -305,7 +309,7 @@ func (r *Reconciler) followVersion(ctx context.Context, p Package, s *state, to 
 		r.Log.Info("package followed, and its canary", "package", p.Name, "digest", to.digest, "canary", to.canary.digest)
 		return nil
 	}
-	if err := r.install(ctx, p, next.served.CRD, true); err != nil {
+	if err := r.install(ctx, p, s, next.served.CRD, true); err != nil {
 		return err
 	}
 	if err := r.serve(ctx, p, s, next.served.Program); err != nil {
@@ -349,7 +353,7 @@ const triedLabel = "operetta.dev/tried-by"
 func (k keeper) keepTried(ctx context.Context, p Package, s *state) error {
 	digest, from := s.trial.candidate.Program.Digest(), s.content.provenance
 	is := tried{digest: digest, provenance: from, at: k.now()}
-	if !k.followed || is.same(s.tried) && is.at.Sub(s.tried.at) < triedAgain {
+	if !k.followed || s.follows || is.same(s.tried) && is.at.Sub(s.tried.at) < triedAgain {
 		return nil
 	}
 	found, err := k.triedOf(ctx, p)
@@ -428,12 +432,6 @@ func (k keeper) readTried(ctx context.Context, p Package, digest string) (revisi
 	}
 	return v, nil
 }
-
-// NoEvents records nothing: those who follow a Package leave that to the process that reconciles it.
-type NoEvents struct{}
-
-// Record implements Recorder.
-func (NoEvents) Record(*unstructured.Unstructured, rollout.Event) {}
 
 // seeStatus ends what resources are told.
 func seeStatus(name string) string { return "; the status of Package " + name + " says why" }

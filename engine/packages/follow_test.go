@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/object"
+	"operetta.dev/engine/rollout"
 )
 
 // readOnly is a cluster to which nobody may write.
@@ -42,12 +43,17 @@ func (c readOnly) Delete(context.Context, cluster.Ref, types.UID) error {
 	return nil
 }
 
+func (c readOnly) Record(*unstructured.Unstructured, rollout.Event) {
+	c.t.Error("a process that follows records an event")
+}
+
 // follower returns a process that follows a site.
 func (s *site) follower() *site {
 	out := &site{t: s.t, memory: s.memory, now: s.now, maps: s.maps, actsAs: map[schema.GroupKind]object.Account{}}
 	out.resources, out.definitionOf = s.resources, s.definitionOf
 	out.restart()
-	out.Recorder, out.Cluster, out.Revisions = NoEvents{}, readOnly{s.memory, s.t}, readOnly{s.memory, s.t}
+	only := readOnly{s.memory, s.t}
+	out.Recorder, out.Cluster, out.Revisions = only, only, only
 	return out
 }
 
@@ -88,8 +94,8 @@ func (s *site) serves(name string) string {
 	return out
 }
 
-func TestWhoFollowsServesWhatIsServedAndWritesNothing(t *testing.T) {
-	t.Parallel()
+// histories are what may happen to a Package, by their names.
+func histories() map[string][]func(*site) {
 	wrong := map[string]any{"source": map[string]any{"inline": map[string]any{"main.cue": "package p\nx: 1\nx: 2\n"}}}
 	with := func(spec map[string]any, more map[string]any) map[string]any {
 		spec = maps.Clone(spec)
@@ -127,7 +133,7 @@ func TestWhoFollowsServesWhatIsServedAndWritesNothing(t *testing.T) {
 			s.t.Fatal(err)
 		}
 	}
-	for name, steps := range map[string][]func(*site){
+	return map[string][]func(*site){
 		"a change, and the same again": {apply(text("Thing", "a")), apply(text("Thing", "b")), apply(text("Thing", "a"))},
 		"a broken change and its end":  {apply(text("Thing", "a")), apply(wrong), apply(text("Thing", "b"))},
 		"a broken beginning":           {apply(wrong), apply(text("Thing", "a"))},
@@ -138,7 +144,12 @@ func TestWhoFollowsServesWhatIsServedAndWritesNothing(t *testing.T) {
 		"another kind":                 {apply(text("Thing", "a")), apply(text("Other", "a"))},
 		"a ServiceAccount":             {apply(with(text("Thing", "a"), map[string]any{"serviceAccountName": "x", "serviceAccountNamespace": "ns"})), apply(text("Thing", "a"))},
 		"a deletion":                   {apply(text("Thing", "a")), remove},
-	} {
+	}
+}
+
+func TestWhoFollowsServesWhatIsServedAndWritesNothing(t *testing.T) {
+	t.Parallel()
+	for name, steps := range histories() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)

@@ -50,6 +50,10 @@ type Reconciler struct {
 	Now     func() time.Time
 	// Followed says that other processes Follow, so that they have to be told what a canary tries.
 	Followed bool
+	// Holds are for a process that follows until it leads, and decides then; nil is for one that does only one of both.
+	Holds Holds
+	// Begun knows how far the Packages are that the process has found.
+	Begun Begun
 
 	mu     sync.Mutex
 	states map[string]*state
@@ -65,6 +69,8 @@ type Reconciler struct {
 // state is what is known of one Package between reconciles. Only one reconcile of a Package runs at a time.
 type state struct {
 	uid types.UID
+	// follows says that another process decides. What it is has come from Follow, and not from Reconcile.
+	follows bool
 	// account is as whom requests for the resources are sent.
 	account object.Account
 	// exams are the examinations of contents, by their digests.
@@ -100,22 +106,22 @@ type state struct {
 
 // Reconcile takes a Package one step further, and returns when the next one is due, 0 for never.
 func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	name := key.Name
+	name, tried := key.Name, triedIn(&r.first, &r.Begun.first)
 	u, err := r.Cluster.GetCached(ctx, cluster.Ref{GroupVersionKind: Kind, Name: name})
 	if err != nil {
 		return 0, err
 	}
 	if u == nil || !r.Selector.Matches(labels.Set(u.GetLabels())) { // a read that does not wait for the cache returns any
-		defer r.first.tried(name)
+		defer tried(name)
 		return 0, r.forget(ctx, name)
 	}
 	p, wrong := Parse(u)
 	if p.deleted() && !hasFinalizer(p) {
-		defer r.first.tried(name)
+		defer tried(name)
 		return 0, r.forget(ctx, name) // others may keep it
 	}
 	account, unknown := accountOf(u, r.Namespace)
-	s, err := r.stateOf(ctx, p, account, unknown)
+	s, err := r.ownState(ctx, p, account, unknown)
 	if err != nil {
 		return 0, err
 	}
@@ -130,14 +136,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (t
 		s.endPlan() // nobody waits for it
 	}
 	if unknown != nil && s.served == nil {
-		r.first.tried(name)
+		tried(name)
 		return 0, r.report(ctx, p, s, out) // nothing is done as whoever it may be
 	}
 	r.stand(ctx, p, s, out)
 	if out.pending {
 		return 0, nil // the end of the examination is an event
 	}
-	defer r.first.tried(name)
+	defer tried(name)
 	if p.deleted() {
 		r.retire(ctx, p, s, out)
 	}
@@ -148,7 +154,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (t
 	if err := r.pin(ctx, p, s); err != nil {
 		out.addError(err)
 	}
-	r.observe(p, s)
+	observe(r.Observer, p, s)
 	if err := r.report(ctx, p, s, out); err != nil {
 		return 0, err
 	}
@@ -327,7 +333,7 @@ func (r *Reconciler) define(ctx context.Context, p Package, s *state) error {
 	if s.defined == of {
 		return nil
 	}
-	if err := r.install(ctx, p, wanted, false); err != nil {
+	if err := r.install(ctx, p, s, wanted, false); err != nil {
 		return err
 	}
 	s.defined = of
@@ -384,7 +390,7 @@ func (r *Reconciler) accept(ctx context.Context, p Package, s *state, c Candidat
 		return &problem{stage: loading, reason: ReasonNotKept, message: err.Error(), err: err}
 	}
 	s.defined = c.Program.Digest() // or not: if it fails, nobody knows what the cluster has
-	if err := r.install(ctx, p, c.CRD, last != nil && last.digest == c.Program.Digest()); err != nil {
+	if err := r.install(ctx, p, s, c.CRD, last != nil && last.digest == c.Program.Digest()); err != nil {
 		return notInstalled(err)
 	}
 	if err := r.keeper().keep(ctx, p, s, c.Program.Snapshot()); err != nil {
@@ -416,7 +422,7 @@ func (r *Reconciler) serve(ctx context.Context, p Package, s *state, next *progr
 	var err error
 	if s.served == nil {
 		if err = r.allowPins(ctx, p, s, kind.GroupKind()); err == nil {
-			err = r.Server.Serve(next)
+			err = held(r.Holds, s, kind.GroupKind(), func() error { return r.Server.Serve(next) })
 		}
 	} else {
 		err = r.Server.Swap(ctx, s.served, next)
@@ -427,6 +433,9 @@ func (r *Reconciler) serve(ctx context.Context, p Package, s *state, next *progr
 	s.served, s.outdated, s.broken = next, "", ""
 	r.Server.Mended(p.origin(), kind.GroupKind().String())
 	r.Log.Info("package loaded", "package", p.Name, "kind", kind.GroupKind().String(), "version", kind.Version, "digest", next.Digest())
+	if s.follows {
+		return nil // whoever decides has recorded it
+	}
 	r.Recorder.Record(p.object, rollout.Event{Reason: string(ReasonLoaded), Message: fmt.Sprintf("serves %s by %s", kind.GroupKind(), next.Digest())})
 	return nil
 }

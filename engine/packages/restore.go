@@ -77,13 +77,14 @@ func (r *Reconciler) serveRestored(ctx context.Context, p Package, s *state, bas
 		canary = s.canary.version(beside.candidate.Program)
 	}
 	r.Accounts.ActAs(base.Program.GroupVersionKind().GroupKind(), p.account)
-	if err := r.install(ctx, p, wanted, true); err != nil {
+	if err := r.install(ctx, p, s, wanted, true); err != nil {
 		return err
 	}
 	if err := r.allowPins(ctx, p, s, base.Program.GroupVersionKind().GroupKind()); err != nil {
 		return err
 	}
-	if err := r.Server.ServeOutdated(base.Program, told, canary); err != nil {
+	serve := func() error { return r.Server.ServeOutdated(base.Program, told, canary) }
+	if err := held(r.Holds, s, base.Program.GroupVersionKind().GroupKind(), serve); err != nil {
 		return err
 	}
 	s.served, s.crd, s.defined, s.outdated, s.broken, s.trial = base.Program, base.CRD, defined, told, "", beside

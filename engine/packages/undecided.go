@@ -22,7 +22,7 @@ func undecided(p Package, s *state, out *result, before map[string]any) *metav1.
 	}
 	return &metav1.Condition{
 		Type: conditionUndecided, Status: metav1.ConditionTrue, Reason: string(ReasonNotServed),
-		Message: fmt.Sprintf("other shards go on with what they serve: %v", out.undecided),
+		Message: fmt.Sprintf("other processes go on with what they serve: %v", out.undecided),
 	}
 }
 

@@ -65,6 +65,14 @@ type proxy struct {
 // behindProxy makes operators that the test starts later reach the API server through a proxy.
 func (s *env) behindProxy() *proxy {
 	s.T.Helper()
+	p := &proxy{t: s.T, done: make(chan struct{})}
+	p.forward = s.through(p)
+	return p
+}
+
+// through makes operators that the test starts later reach the API server through a handler. It returns what that passes requests on to.
+func (s *env) through(between http.Handler) *httputil.ReverseProxy {
+	s.T.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
 	if err != nil {
 		s.T.Fatal(err)
@@ -77,15 +85,14 @@ func (s *env) behindProxy() *proxy {
 	if err != nil {
 		s.T.Fatal(err)
 	}
-	p := &proxy{t: s.T, done: make(chan struct{})}
-	p.forward = &httputil.ReverseProxy{
+	forward := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
 		FlushInterval: -1, // a watch is a response without an end
 		ErrorLog:      log.New(io.Discard, "", 0),
 	}
-	server := httptest.NewUnstartedServer(p)
-	server.Config.ErrorLog = p.forward.ErrorLog
+	server := httptest.NewUnstartedServer(between)
+	server.Config.ErrorLog = forward.ErrorLog
 	server.StartTLS()
 	s.T.Cleanup(func() {
 		server.CloseClientConnections()
@@ -95,7 +102,7 @@ func (s *env) behindProxy() *proxy {
 	if err := clientcmd.WriteToFile(kubeconfigOf(server), s.Kubeconfig); err != nil {
 		s.T.Fatal(err)
 	}
-	return p
+	return forward
 }
 
 // kubeconfigOf returns a kubeconfig for a server that does not authenticate.

@@ -178,6 +178,14 @@ func (k *KindResources) synced(in Cache) bool {
 	return err == nil && informer.HasSynced()
 }
 
+// Warm begins to list and watch the resources, for a process that may stand by for long: it need not wait for that when it comes to lead.
+// What cannot be watched yet is tried again when the controller starts.
+func (k *KindResources) Warm() {
+	for _, place := range k.places {
+		_ = k.synced(k.from.parts[place])
+	}
+}
+
 // List returns all resources that the caches have, by namespace and name. Of several namespaces it leaves out those that
 // have not been listed: the watch of one enqueues its resources as soon as it can.
 func (k *KindResources) List(ctx context.Context, options ...client.ListOption) ([]*unstructured.Unstructured, error) {
