@@ -57,6 +57,11 @@ that refuses the deletion of a Package with resources if its spec.deletionPolicy
 no package needs to be named. The roles for what Packages render are not among them: who they are
 is not known yet.
 
+With --as-packages, the packages are printed as objects of the kind Package, in place of ConfigMaps
+that the operator mounts. The operator serves them as with --packages-from-cluster, so each may have
+a canary, limits and pins; an apply leaves such fields as they are. kubectl finds the kind only once
+its definition is there: where it is new, apply the same twice.
+
 With --require-signatures, the operator takes only content from registries that one of the keys
 in a file has signed. No Package can weaken that; docs/packages.md describes it.
 
@@ -93,6 +98,9 @@ type installFlags struct {
 	run      install.Options
 	// chart is the folder that gets a Helm chart, or "".
 	chart string
+	// asPackages prints the packages as objects in place of mounting them, and objects are these.
+	asPackages bool
+	objects    []manifest
 	// argocd also prints the health check for Argo CD.
 	argocd bool
 	bundle bundleFlags
@@ -111,6 +119,9 @@ func newInstall(s streams) *cobra.Command {
   # An operator outside the cluster, with its own user
   operetta install ./cue/webapp --operator-user alice
 
+  # The package as an object of the cluster
+  operetta install ./cue/webapp --as-packages
+
   # An operator for one namespace, and one for two
   operetta install ./cue/webapp -n team-a --service-account team-a/operetta
   operetta install ./cue/webapp -n team-a,team-b`,
@@ -119,7 +130,7 @@ func newInstall(s streams) *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
-			if err := errors.Join(f.checkChart(cmd), f.bundle.check(cmd, f.run.Webhooks)); err != nil {
+			if err := errors.Join(f.checkChart(cmd), f.bundle.check(cmd, f.run.Webhooks), f.completePackages(cmd)); err != nil {
 				return err
 			}
 			f.completeBundle()
@@ -139,6 +150,7 @@ func newInstall(s streams) *cobra.Command {
 				return f.writeBundle(cmd.Context(), s, args, printed)
 			}
 			noteUnserved(s, printed)
+			f.noteObjects(s)
 			return printManifests(s.out, f.output, printed)
 		},
 	}
@@ -147,6 +159,7 @@ func newInstall(s streams) *cobra.Command {
 	cmd.Flags().StringArrayVar(&f.policies.Operators, "operator-user", nil, "user that an operator elsewhere acts as; repeat the flag for more")
 	namespacesFlag(cmd, &f.options.Namespaces, "namespaces that the operator serves, separated by commas; repeat the flag for more; all by default")
 	cmd.Flags().StringVar(&f.run.PackageSelector, "package-selector", "", "labels of the Packages to serve, such as team=a; all by default")
+	cmd.Flags().BoolVar(&f.asPackages, "as-packages", false, "print the packages as objects of the kind Package, which the operator serves, in place of mounting them")
 	cmd.Flags().StringVar(&f.chart, "chart", "", "write a Helm chart into this folder and print nothing; its release names the service account and the namespace")
 	f.bundle.addFlags(cmd)
 	cmd.Flags().BoolVar(&f.argocd, "argocd", false, "also print the health checks of the kinds for Argo CD, a part of its ConfigMap")
@@ -203,8 +216,14 @@ func (f *installFlags) checkShards() error {
 // manifests examines packages, and returns a function that returns what is installed, by the options as they are by then.
 func (f *installFlags) manifests(ctx context.Context, s streams, args []string) (func() ([]manifest, error), error) {
 	f.policies.Namespaces = f.options.Namespaces
+	if f.asPackages {
+		args = orDefault(args, ".")
+	}
 	if len(f.policies.Operators) > 0 {
 		found, err := f.examine(ctx, args)
+		if err == nil {
+			_, err = f.deliver(args)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -216,19 +235,30 @@ func (f *installFlags) manifests(ctx context.Context, s streams, args []string) 
 	}
 	f.policies.Operators = []string{fmt.Sprintf("system:serviceaccount:%s:%s", f.options.OperatorNamespace, f.options.ServiceAccount)}
 	f.run.Options, f.run.LeavesCRDs, f.run.ConfigMapFlag, f.run.MetricsTokenSecret, f.run.Accounts = f.options, !f.options.InstallsCRDs, f.configMap, f.metricsToken, f.accounts
+	mounted, err := f.deliver(args)
+	if err != nil {
+		return nil, err
+	}
+	return func() ([]manifest, error) { return f.checked(f.operator(r, mounted)) }, nil
+}
+
+// deliver returns the packages that the operator has as files, or notes them as objects.
+func (f *installFlags) deliver(args []string) ([]install.Package, error) {
 	dirs, err := f.folders(args)
 	if err != nil {
 		return nil, err
 	}
-	packages, err := packageFiles(dirs)
-	if err != nil {
-		return nil, err
+	if !f.asPackages {
+		return packageFiles(dirs)
 	}
-	return func() ([]manifest, error) { return f.checked(f.operator(r, packages)) }, nil
+	f.run.Accounts = nil // the Packages name them
+	f.objects, err = f.packageObjects(dirs)
+	return nil, err
 }
 
-// checked adds the health check for Argo CD to what is installed, if it is asked for.
+// checked adds the Packages to what is installed, and the health check for Argo CD if it is asked for.
 func (f *installFlags) checked(all []manifest, err error) ([]manifest, error) {
+	all = append(all, f.objects...)
 	if err != nil || !f.argocd {
 		return all, err
 	}

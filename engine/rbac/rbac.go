@@ -231,6 +231,8 @@ func (o Options) ofEngine(crds []string) permissions {
 		out.allow(Permission{Group: "operetta.dev", Resource: "packages/status"}, "patch")
 		out.allow(Permission{Group: "operetta.dev", Resource: "overlays"}, "get", "list", "watch")
 		out.allow(Permission{Group: "operetta.dev", Resource: "packagerevisions"}, "get", "list", "create", "patch", "delete")
+		// A Package has no namespace, and an event about it is in this one.
+		out.allow(Permission{Namespace: metav1.NamespaceDefault, Group: "events.k8s.io", Resource: "events"}, "create", "patch")
 		if o.InstallsCRDs {
 			definitions.Name = "" // those of Packages that are not there yet
 			out.allow(definitions, "create", "patch")

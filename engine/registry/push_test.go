@@ -179,7 +179,7 @@ func TestAModuleThatCannotBePushedIsRefused(t *testing.T) {
 		"New":         {"a file is new", "git", "v0.1.0", "not everything is committed: ?? new.cue", edit("new.cue", "package x\n")},
 		"NoModule":    {"it is no module", "self", "v0.1.0", "only a module can be pushed", func(t *testing.T, dir string) { t.Helper(); _ = os.RemoveAll(filepath.Join(dir, "cue.mod")) }},
 		"NoSource":    {"the declaration does not say what the source is", "self", "v0.1.0", "has no source", edit("cue.mod/module.cue", "module: \"example.com/ops@v0\"\nlanguage: version: \"v0.17.0\"\n")},
-		"OtherSource": {"a source that cue does not know", "svn", "v0.1.0", "", nil},
+		"OtherSource": {"a source that cue does not know", "svn", "v0.1.0", "source.kind: 2 errors in empty disjunction", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

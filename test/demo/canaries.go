@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"operetta.dev/test/internal/screen"
@@ -12,18 +14,27 @@ import (
 type revision struct {
 	// what says what it is, and text is a file of it.
 	what, text string
-	// phase is how its canary ends.
-	phase string
+	// deadline is how long its canary may take, and phase how it ends.
+	deadline, phase string
 }
 
-// The revisions of the demo: the web servers of one never count as healthy.
+// The revisions of the demo: the web servers of one never count as healthy. Its canary waits for them, so that a person sees who is
+// spared meanwhile.
 var (
-	goodRevision = revision{"a good revision", "package webapp\n\ncomponents: web: objects: deployment: metadata: annotations: \"example.com/revision\": \"good\"\n", "Promoted"}
-	badRevision  = revision{"a bad revision", "package webapp\n\ncomponents: web: failed: always: cr.metadata.name != \"\"\n", "RolledBack"}
+	goodRevision = revision{"a good revision", "package webapp\n\ncomponents: web: objects: deployment: metadata: annotations: \"example.com/revision\": \"good\"\n", "2m", "Promoted"}
+	badRevision  = revision{"a bad revision", "package webapp\n\ncomponents: web: verify: never: live.web.deployment.status.readyReplicas < 0\n", "10s", "RolledBack"}
 )
 
-// canary is how each of them goes to the resources. The demo has one.
-var canary = map[string]any{"share": "1%", "readyFor": "2s", "deadline": "2m"}
+// How a revision goes to the resources: to a share of them first. With the sample there are a few, so it is one of them.
+const (
+	smallOnes   = 4
+	canaryShare = 20
+)
+
+// canary is how a revision goes to the resources.
+func (r revision) canary() map[string]any {
+	return map[string]any{"share": fmt.Sprintf("%d%%", canaryShare), "readyFor": "2s", "deadline": r.deadline}
+}
 
 // rollGood and rollBad apply a revision, and wait for the end of its canary.
 func (d *demo) rollGood(ctx context.Context) error { return d.roll(ctx, goodRevision) }
@@ -32,23 +43,52 @@ func (d *demo) rollBad(ctx context.Context) error  { return d.roll(ctx, badRevis
 func (d *demo) roll(ctx context.Context, r revision) error {
 	st := d.screen.Start("try " + r.what + " by a canary")
 	begin := time.Now()
-	digest := ""
-	err := d.putPackage(ctx, r.text)
+	about := ""
+	all, err := d.kindred(ctx)
 	if err == nil {
-		err = d.poll(ctx, d.timeout, "the canary to be "+r.phase, func(ctx context.Context) (bool, error) {
-			if _, err := d.fetchView(ctx, d.sampled); err != nil {
-				return false, err
-			}
-			var got packageObject
-			err := d.cluster.get(ctx, packagePath(packageName), &got)
-			digest = got.Status.Canary.Digest
-			return err == nil && got.Status.Canary.Phase == r.phase && got.Status.SourceDigest == digest, err
-		})
+		err = d.putPackage(ctx, r)
 	}
 	if err == nil {
-		err = d.drawUntilReady(ctx, d.sampled)
+		about, err = d.watchCanary(ctx, r, versions(all))
 	}
-	st.End(err, fmt.Sprintf("%s is %s after %s", short(digest), r.phase, screen.Seconds(time.Since(begin))))
+	st.End(err, fmt.Sprintf("%s after %s", about, screen.Seconds(time.Since(begin))))
 	d.screen.Keep()
 	return err
+}
+
+// watchCanary draws the resources until the canary of a revision has ended and all are Ready. It says how it has ended, and errors if
+// nobody could see that others were spared.
+func (d *demo) watchCanary(ctx context.Context, r revision, before []string) (string, error) {
+	f, digest, seen := fleet{before: before}, "", false
+	var spread error
+	err := d.poll(ctx, d.timeout, "the canary to be "+r.phase, func(ctx context.Context) (bool, error) {
+		// The resources come first: what they have was not given to them after the end of the canary.
+		all, err := d.kindred(ctx)
+		if err != nil {
+			return false, err
+		}
+		f.resources = all
+		var got packageObject
+		if err := d.cluster.get(ctx, packagePath(packageName), &got); err != nil {
+			return false, err
+		}
+		f.phase, digest = got.Status.Canary.Phase, got.Status.Canary.Digest
+		ended := f.phase == r.phase && got.Status.SourceDigest == digest
+		if !ended && !slices.Contains(underway, f.phase) {
+			f.phase = "" // it is that of the revision before
+		}
+		d.screen.Show(f.draw(d.screen.Ink()))
+		// The status says that a canary has ended a moment after the others get the revision, so only twice is once too often.
+		again := spread != nil
+		var tried bool
+		if tried, spread = f.tried(); tried && !seen {
+			seen = true
+			d.screen.Keep()
+		}
+		return again && spread != nil || ended && f.settled(r.phase == goodRevision.phase), nil
+	})
+	if err = errors.Join(err, spread); err == nil && !seen {
+		err = errors.New("no resource was seen with the revision while the others had what was before")
+	}
+	return short(digest) + " is " + r.phase, err
 }

@@ -186,7 +186,11 @@ type resource struct {
 		Phase              string      `json:"phase"`
 		ComponentsReady    string      `json:"componentsReady"`
 		Components         []component `json:"components"`
-		Inventory          []group     `json:"inventory"`
+		// Package names the version that the resource was reconciled with.
+		Package struct {
+			Digest string `json:"digest"`
+		} `json:"package"`
+		Inventory []group `json:"inventory"`
 	} `json:"status"`
 }
 

@@ -48,7 +48,7 @@ func (d *demo) installedSteps() []func(context.Context) error {
 		d.applyPackage, d.applySample, d.waitReady,
 		d.startRegistry, d.push, d.applyPushed, d.greet, d.endRegistry,
 		d.killLeader, d.change, d.changeGreeting,
-		d.rollGood, d.rollBad, d.leave,
+		d.applySmall, d.rollGood, d.rollBad, d.leave,
 	}
 }
 

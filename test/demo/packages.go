@@ -54,7 +54,7 @@ func (p packageObject) notReady() string {
 func (d *demo) applyPackage(ctx context.Context) error {
 	st := d.screen.Start("apply the package as an object")
 	begin := time.Now()
-	err := d.putPackage(ctx, "")
+	err := d.putPackage(ctx, revision{deadline: goodRevision.deadline})
 	if err == nil {
 		err = d.waitServed(ctx, packageName)
 	}
@@ -86,8 +86,8 @@ func (d *demo) waitServed(ctx context.Context, name string) error {
 	})
 }
 
-// putPackage applies a Package with the files of a folder, and a text more if it is not "".
-func (d *demo) putPackage(ctx context.Context, more string) error {
+// putPackage applies a Package with the files of a folder, and that of a revision if it has one.
+func (d *demo) putPackage(ctx context.Context, r revision) error {
 	files := map[string]string{}
 	all, err := filepath.Glob(filepath.Join(packageDir, "*.cue"))
 	if err != nil {
@@ -102,12 +102,12 @@ func (d *demo) putPackage(ctx context.Context, more string) error {
 			files[name] = string(text)
 		}
 	}
-	if more != "" {
-		files["revision.cue"] = more
+	if r.text != "" {
+		files["revision.cue"] = r.text
 	}
 	return d.putObject(ctx, map[string]any{
 		"apiVersion": "operetta.dev/v1alpha1", "kind": "Package", "metadata": map[string]any{"name": packageName},
-		"spec": map[string]any{"source": map[string]any{"inline": files}, "canary": canary},
+		"spec": map[string]any{"source": map[string]any{"inline": files}, "canary": r.canary()},
 	})
 }
 
@@ -122,15 +122,17 @@ func (d *demo) putObject(ctx context.Context, object map[string]any) error {
 
 // leave deletes the resources and the Packages, which go when their resources are gone.
 func (d *demo) leave(ctx context.Context) error {
-	resources, names := []resource{d.sampled, d.greeting}, []string{packageName, greeterName}
+	names := []string{packageName, greeterName}
 	st := d.screen.Start("delete the Packages and their resources")
 	begin := time.Now()
-	var err error
-	for i, name := range names {
-		r := resources[i]
+	resources, err := d.kindred(ctx)
+	for _, name := range names {
 		_, failed := d.cluster.run(ctx, "delete", "package", name, "--wait=false")
-		_, failedToo := d.cluster.run(ctx, "delete", r.Kind, r.Metadata.Name, "--namespace", r.Metadata.Namespace, "--wait=false")
-		err = errors.Join(err, failed, failedToo)
+		err = errors.Join(err, failed)
+	}
+	for _, r := range append(resources, d.greeting) {
+		_, failed := d.cluster.run(ctx, "delete", r.Kind, r.Metadata.Name, "--namespace", r.Metadata.Namespace, "--wait=false")
+		err = errors.Join(err, failed)
 	}
 	for _, name := range names {
 		if err != nil {

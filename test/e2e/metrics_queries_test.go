@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/internal/dashboard"
 	"sigs.k8s.io/yaml"
 )
 
@@ -24,12 +26,15 @@ type prometheusRule struct {
 	} `json:"spec"`
 }
 
-// A dashboard is one of Grafana, as far as this test reads it.
-type dashboard struct {
-	Panels []struct {
-		Title   string                  `json:"title"`
-		Targets []struct{ Expr string } `json:"targets"`
-	} `json:"panels"`
+// A serviceMonitor says how the operator of Prometheus scrapes, as far as this test reads it.
+type serviceMonitor struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		Endpoints []struct {
+			Scheme, Path string
+			HonorLabels  bool
+		} `json:"endpoints"`
+	} `json:"spec"`
 }
 
 // A queried is what a query came to, as test/promql says it.
@@ -39,6 +44,11 @@ type queried struct {
 	Samples      []struct {
 		Labels map[string]string
 		Value  string
+	}
+	Lines []struct {
+		Labels map[string]string
+		Unix   []int64
+		Values []string
 	}
 }
 
@@ -56,23 +66,30 @@ func TestF42W52EveryQueryOfTheDashboardAndTheAlertsRunsOnAScrape(t *testing.T) {
 	taken.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: owner.GetUID(), Controller: new(true)}})
 	s.Create(taken)
 	s.ExpectNotReady(s.Create(bad), "OwnedByAnother")
+	refusing, far := refusedOperator(s)
 
-	rules, dash := readRules(t), readDashboard(t)
-	queries := map[string]string{}
+	rules := readConfig[prometheusRule](t, "prometheus/rules.yaml")
+	dash, err := dashboard.Read(filepath.Join(harness.Suite.Root, "config/grafana/dashboard.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		drawDashboard(t, dash)
+	}
+	queries := panelQueries(dash)
 	for _, g := range rules.Spec.Groups {
 		for _, r := range g.Rules {
 			queries["alert "+r.Alert] = r.Expr
 		}
 	}
-	for _, panel := range dash.Panels {
-		for i, target := range panel.Targets {
-			queries["panel "+panel.Title+string(rune('A'+i))] = strings.NewReplacer("$__rate_interval", "5m", "$controller", ".*").Replace(target.Expr)
-		}
-	}
 	if len(queries) < 20 {
 		t.Fatalf("only %d queries were found", len(queries))
 	}
-	results := promql(t, []string{first, o.Metrics()}, queries)
+	// The scrapes are taken for those of two hours later, so that what waits has waited for long.
+	later := time.Now().Add(2 * time.Hour)
+	results := promql(t, []scraped{
+		{"operetta-0", later.Add(-time.Minute), first}, {"operetta-0", later, o.Metrics()}, {"operetta-1", later, refusing.Metrics()},
+	}, 0, queries)
 	firing := map[string]bool{}
 	for name, query := range queries {
 		r := results[query]
@@ -87,19 +104,43 @@ func TestF42W52EveryQueryOfTheDashboardAndTheAlertsRunsOnAScrape(t *testing.T) {
 			firing[strings.TrimPrefix(name, "alert ")] = true
 		}
 	}
-	// The scrape is taken for one that is two hours old, so that what waits has waited for long.
-	for alert, want := range map[string]bool{"OperettaResourcesFailed": true, "OperettaComponentWaitsForLong": true, "OperettaAbsent": false, "OperettaQueueGrows": false, "OperettaTemplateDiffers": false} {
+	for alert, want := range map[string]bool{"OperettaResourcesFailed": true, "OperettaComponentWaitsForLong": true, "OperettaNamespaceRefused": true, "OperettaAbsent": false, "OperettaQueueGrows": false, "OperettaTemplateDiffers": false} {
 		if firing[alert] != want {
 			t.Errorf("%s is %v, want %v", alert, firing[alert], want)
 		}
 	}
+	// An alert names the namespace that the metric is about, and not that of the operator, which each target has as a label.
+	for alert, want := range map[string]string{"OperettaComponentWaitsForLong": s.Namespace, "OperettaNamespaceRefused": far} {
+		for _, sample := range results[queries["alert "+alert]].Samples {
+			if got := sample.Labels["namespace"]; got != want {
+				t.Errorf("%s is about namespace %q, want %q", alert, got, want)
+			}
+		}
+	}
 }
 
-func readRules(t *testing.T) (out prometheusRule) {
+// refusedOperator starts an operator that lacks its role in one of its two namespaces. It returns that one, too.
+func refusedOperator(s *env) (o *harness.Operator, far string) {
+	s.T.Helper()
+	far = s.OtherNamespace()
+	other := *s.Env
+	other.User += ":refused"
+	p := newTestPackage(s.T, "queriedrefused", note("a"))
+	other.RestrictOperator(append(p.RequiredRules(), harness.Rule("", harness.WriteVerbs, "configmaps"))...)
+	o = other.StartRestrictedOperator(p.TestPackage, "--namespace="+s.Namespace+","+far)
+	harness.Eventually(s.T, "a metric that names the namespace", func() error {
+		return missingSeries(o.Metrics(), []string{"operetta_namespaces_refused{", fmt.Sprintf("controller=%q", p.Controller()), fmt.Sprintf("namespace=%q", far), "} 1"})
+	})
+	return o, far
+}
+
+// readConfig reads a file in YAML or JSON, of which only the first document counts.
+func readConfig[T any](t *testing.T, name string) (out T) {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(harness.Suite.Root, "config/prometheus/rules.yaml"))
+	b, err := os.ReadFile(filepath.Join(harness.Suite.Root, "config", name))
 	if err == nil {
-		err = yaml.Unmarshal(b, &out)
+		first, _, _ := bytes.Cut(b, []byte("\n---\n"))
+		err = yaml.Unmarshal(first, &out)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -107,43 +148,38 @@ func readRules(t *testing.T) (out prometheusRule) {
 	return out
 }
 
-func readDashboard(t *testing.T) (out dashboard) {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(harness.Suite.Root, "config/grafana/dashboard.json"))
-	if err == nil {
-		err = json.Unmarshal(b, &out)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+// A scraped is what a pod has answered at a time.
+type scraped struct {
+	pod  string
+	at   time.Time
+	text string
 }
 
-// promql runs queries with Prometheus on scrapes, of which the last one is taken for one in two hours.
-func promql(t *testing.T, scrapes []string, queries map[string]string) map[string]queried {
+// promql runs queries with Prometheus on scrapes, at the time of the last one, and over the time in steps if there is such.
+func promql(t *testing.T, scrapes []scraped, step time.Duration, queries map[string]string) map[string]queried {
 	t.Helper()
-	var raw struct {
+	rules := readConfig[struct {
 		Spec json.RawMessage `json:"spec"`
-	}
-	b, err := os.ReadFile(filepath.Join(harness.Suite.Root, "config/prometheus/rules.yaml"))
-	if err == nil {
-		err = yaml.Unmarshal(b, &raw)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	}](t, "prometheus/rules.yaml")
+	monitor := readConfig[serviceMonitor](t, "prometheus/monitor.yaml")
 	type scrape struct {
-		Unix int64  `json:"unix"`
-		Text string `json:"text"`
+		Unix   int64             `json:"unix"`
+		Text   string            `json:"text"`
+		Target map[string]string `json:"target"`
 	}
 	request := struct {
-		Rules   string   `json:"rules"`
-		Scrapes []scrape `json:"scrapes"`
-		Queries []string `json:"queries"`
-	}{Rules: string(raw.Spec)}
-	later := time.Now().Add(2 * time.Hour)
-	for i, text := range scrapes {
-		request.Scrapes = append(request.Scrapes, scrape{later.Add(time.Duration(i+1-len(scrapes)) * time.Minute).Unix(), text})
+		Rules       string   `json:"rules"`
+		Scrapes     []scrape `json:"scrapes"`
+		HonorLabels bool     `json:"honorLabels"`
+		Queries     []string `json:"queries"`
+		Step        int64    `json:"step"`
+	}{Rules: string(rules.Spec), HonorLabels: monitor.Spec.Endpoints[0].HonorLabels, Step: int64(step.Seconds())}
+	for _, one := range scrapes {
+		// The labels that the operator of Prometheus gives to a target of a Service.
+		request.Scrapes = append(request.Scrapes, scrape{one.at.Unix(), one.text, map[string]string{
+			"namespace": monitor.Metadata.Namespace, "service": "operetta-metrics", "job": "operetta-metrics", "endpoint": "metrics",
+			"pod": one.pod, "container": "operetta", "instance": one.pod + ":8080",
+		}})
 	}
 	for _, q := range queries {
 		request.Queries = append(request.Queries, q)

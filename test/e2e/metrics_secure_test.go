@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -58,19 +59,14 @@ func TestJ11MetricsAreServedToWhomTheAPIServerAllows(t *testing.T) {
 		return strings.TrimSpace(s.Kubectl("create", "token", name))
 	}
 	allowed, denied := token("scraper"), token("somebody")
-	role := "scraper-" + s.Namespace
-	s.Kubectl("create", "clusterrole", role, "--verb=get", "--non-resource-url=/metrics")
-	s.Kubectl("create", "clusterrolebinding", role, "--clusterrole="+role, "--serviceaccount="+s.Namespace+":scraper")
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context()) // that of the test has ended
-		_, _ = harness.Kubectl(ctx, "delete", "clusterrole/"+role, "clusterrolebinding/"+role)
-	})
+	s.allowScraper("scraper")
+	endpoint := readConfig[serviceMonitor](t, "prometheus/monitor.yaml").Spec.Endpoints[0]
 
 	rows := map[string]struct {
 		reason, url, token string
 		code               int
 	}{
-		"a user who may":         {"the role of config/prometheus", "https://" + address + "/metrics", allowed, http.StatusOK},
+		"a user who may":         {"the role of config/prometheus, as its ServiceMonitor scrapes", endpoint.Scheme + "://" + address + endpoint.Path, allowed, http.StatusOK},
 		"a user who may not":     {"an account of any tenant", "https://" + address + "/metrics", denied, http.StatusForbidden},
 		"nobody":                 {"there is no anonymous access", "https://" + address + "/metrics", "", http.StatusUnauthorized},
 		"a token of nobody":      {"the API server has not issued it", "https://" + address + "/metrics", "forged", http.StatusInternalServerError},
@@ -107,6 +103,28 @@ func TestJ11MetricsAreServedToWhomTheAPIServerAllows(t *testing.T) {
 	if lines != 1 {
 		t.Errorf("the log has %d lines about forged tokens; anyone could fill it", lines)
 	}
+}
+
+// allowScraper applies the roles of config/prometheus for an account of the test's namespace, under names that no other test has.
+func (s *env) allowScraper(account string) {
+	s.T.Helper()
+	text, err := os.ReadFile(filepath.Join(harness.Suite.Root, "config/prometheus/monitor.yaml"))
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	_, roles, _ := strings.Cut(string(text), "\n---\n") // the cluster has no ServiceMonitors
+	const name, subject = "name: operetta-metrics\n", "name: prometheus-k8s\n    namespace: monitoring\n"
+	if strings.Count(roles, name) != 3 || strings.Count(roles, subject) != 1 {
+		s.T.Fatalf("the roles are not what this test knows:\n%s", roles)
+	}
+	own := "operetta-metrics-" + s.Namespace
+	file := filepath.Join(s.T.TempDir(), "roles.yaml")
+	harness.WriteFile(s.T, file, strings.NewReplacer(name, "name: "+own+"\n", subject, "name: "+account+"\n    namespace: "+s.Namespace+"\n").Replace(roles))
+	s.Kubectl("apply", "--server-side", "-f", file)
+	s.T.Cleanup(func() {
+		ctx := context.WithoutCancel(s.T.Context()) // that of the test has ended
+		_, _ = harness.Kubectl(ctx, "delete", "clusterrole/"+own, "clusterrolebinding/"+own)
+	})
 }
 
 func TestTheCertificateOfMetricsIsReplacedWithoutARestart(t *testing.T) {

@@ -12,7 +12,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -30,14 +32,20 @@ type request struct {
 	Rules string `json:"rules"`
 	// Scrapes are in the order of their times.
 	Scrapes []scrape `json:"scrapes"`
+	// HonorLabels says what a ServiceMonitor says: of a label that both a series and its target have, that of the series counts.
+	HonorLabels bool `json:"honorLabels"`
 	// Queries run at the time of the last scrape.
 	Queries []string `json:"queries"`
+	// Step is the distance in seconds of the times at which they run as well, from the first scrape to the last one; 0 is never.
+	Step int64 `json:"step"`
 }
 
 // A scrape is what a target has answered.
 type scrape struct {
 	Unix int64  `json:"unix"`
 	Text string `json:"text"`
+	// Target are the labels of the target, which each series gets.
+	Target map[string]string `json:"target"`
 }
 
 // An answer has a result for each query.
@@ -52,6 +60,15 @@ type result struct {
 	// Unmatched are the selectors in it that match no series.
 	Unmatched []string `json:"unmatched,omitempty"`
 	Samples   []sample `json:"samples,omitempty"`
+	// Lines are the series over the time.
+	Lines []line `json:"lines,omitempty"`
+}
+
+// A line is one series of a result over the time.
+type line struct {
+	Labels map[string]string `json:"labels"`
+	Unix   []int64           `json:"unix"`
+	Values []string          `json:"values"`
 }
 
 // A sample is one series of a result.
@@ -92,7 +109,11 @@ func run(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer db.Close()
-	e := evaluation{db: db, parser: queries, engine: promql.NewEngine(promql.EngineOpts{MaxSamples: maxSamples, Timeout: timeout, Parser: queries})}
+	e := evaluation{db: db, honor: req.HonorLabels, parser: queries, engine: promql.NewEngine(promql.EngineOpts{MaxSamples: maxSamples, Timeout: timeout, Parser: queries})}
+	if len(req.Scrapes) > 0 {
+		e.from = time.Unix(req.Scrapes[0].Unix, 0)
+	}
+	e.step = time.Duration(req.Step) * time.Second
 	for _, s := range req.Scrapes {
 		if err := e.store(ctx, s); err != nil {
 			return fmt.Errorf("storing a scrape: %w", err)
@@ -109,9 +130,12 @@ func run(ctx context.Context, in io.Reader, out io.Writer) error {
 // An evaluation has what was scraped, and evaluates queries at a time.
 type evaluation struct {
 	db     *tsdb.DB
+	honor  bool
 	parser parser.Parser
 	engine *promql.Engine
-	at     time.Time
+	// at is when queries run, and from the first time of the others, which are a step apart.
+	from, at time.Time
+	step     time.Duration
 }
 
 // store stores the samples of a scrape.
@@ -132,10 +156,25 @@ func (e *evaluation) store(ctx context.Context, s scrape) error {
 		var l labels.Labels
 		p.Labels(&l)
 		_, _, value := p.Series()
-		if _, err := app.Append(0, l, s.Unix*1000, value); err != nil {
+		if _, err := app.Append(0, e.scraped(l, s.Target), s.Unix*1000, value); err != nil {
 			return err
 		}
 	}
+}
+
+// scraped returns the labels under which Prometheus stores a series of a target: what its own function for that does, which others may not call.
+func (e *evaluation) scraped(series labels.Labels, target map[string]string) labels.Labels {
+	b := labels.NewBuilder(series)
+	for _, name := range slices.Sorted(maps.Keys(target)) {
+		switch has := series.Get(name); {
+		case e.honor && series.Has(name): // also one that is empty
+		case has == "":
+			b.Set(name, target[name])
+		default:
+			b.Set(name, target[name]).Set(model.ExportedLabelPrefix+name, has)
+		}
+	}
+	return b.Labels()
 }
 
 // answer runs a query, and looks whether each selector in it matches something.
@@ -154,10 +193,35 @@ func (e *evaluation) answer(ctx context.Context, query string) result {
 		}
 		return nil
 	})
-	if out.Samples, err = e.query(ctx, query); err != nil {
+	if out.Samples, err = e.query(ctx, query); err == nil && e.step > 0 {
+		out.Lines, err = e.over(ctx, query)
+	}
+	if err != nil {
 		out.Error = err.Error()
 	}
 	return out
+}
+
+// over returns the series of a query over the time.
+func (e *evaluation) over(ctx context.Context, query string) ([]line, error) {
+	q, err := e.engine.NewRangeQuery(ctx, e.db, nil, query, e.from, e.at, e.step)
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	matrix, err := q.Exec(ctx).Matrix()
+	if err != nil {
+		return nil, err
+	}
+	var out []line
+	for _, s := range matrix {
+		l := line{Labels: s.Metric.Map()}
+		for _, p := range s.Floats {
+			l.Unix, l.Values = append(l.Unix, p.T/1000), append(l.Values, fmt.Sprint(p.F))
+		}
+		out = append(out, l)
+	}
+	return out, nil
 }
 
 // query returns the samples of a query whose result is a vector or a scalar.

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
+	"operetta.dev/engine/packages"
+	"operetta.dev/engine/source"
+)
+
+// maxInline is how much of files a Package has: the API server stores no object of more than about 1.5 megabytes, and
+// a PackageRevision has the same files.
+const maxInline = 1 << 20
+
+// completePackages sets what follows from --as-packages, and errors if it contradicts another flag.
+func (f *installFlags) completePackages(cmd *cobra.Command) error {
+	if !f.asPackages {
+		return nil
+	}
+	for _, name := range []string{"chart", "olm"} {
+		if cmd.Flags().Changed(name) {
+			return usageError{errors.New("--as-packages: --" + name + " installs no objects whose definition it has; apply the Packages afterwards")}
+		}
+	}
+	f.options.PackageObjects = true
+	_, err := f.packageLabels()
+	return err
+}
+
+// noteObjects says what kubectl does with Packages.
+func (f *installFlags) noteObjects(s streams) {
+	if len(f.objects) > 0 {
+		printLinef(s.err, "note: kubectl finds the kind Package only once its definition is there: where it is new, apply this twice")
+	}
+}
+
+// packageLabels returns the labels by which the operator selects the Packages that are printed.
+func (f *installFlags) packageLabels() (map[string]string, error) {
+	parsed, err := metav1.ParseToLabelSelector(f.run.PackageSelector)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--package-selector: %w", err)}
+	}
+	out := maps.Clone(parsed.MatchLabels)
+	for _, e := range parsed.MatchExpressions {
+		if e.Operator == metav1.LabelSelectorOpIn && len(e.Values) == 1 {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[e.Key] = e.Values[0]
+		}
+	}
+	selector, err := metav1.LabelSelectorAsSelector(parsed)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--package-selector: %w", err)}
+	}
+	if !selector.Matches(labels.Set(out)) {
+		return nil, usageError{fmt.Errorf("--package-selector %s: --as-packages gives the Packages the labels that it names, as in team=a, and it would not select them", f.run.PackageSelector)}
+	}
+	return out, nil
+}
+
+// packageObjects returns the Packages of folders.
+func (f *installFlags) packageObjects(dirs []string) ([]manifest, error) {
+	selected, err := f.packageLabels()
+	if err != nil {
+		return nil, err
+	}
+	var out []manifest
+	names := map[string]string{}
+	for _, dir := range dirs {
+		snapshot, err := readPackage(dir)
+		if err != nil {
+			return nil, err
+		}
+		name := snapshot.Name()
+		if other, taken := names[name]; taken {
+			return nil, fault.Faults{{Message: fmt.Sprintf("the packages in %s and %s have the same name, %s", other, dir, name), Hint: "rename one of them, as a Package has the name of its package"}}
+		}
+		names[name] = dir
+		u, err := packageObject(snapshot, f.accounts[name])
+		if err != nil {
+			return nil, err
+		}
+		if len(selected) > 0 {
+			u.SetLabels(selected)
+		}
+		out = append(out, manifest{object: u.Object})
+	}
+	return out, nil
+}
+
+// packageObject returns the Package with the files of a package.
+func packageObject(s *source.Snapshot, account object.Account) (*unstructured.Unstructured, error) {
+	if wrong := validation.IsDNS1123Label(s.Name()); len(wrong) > 0 {
+		return nil, fault.Faults{{Message: fmt.Sprintf("package %s: a Package cannot have this name: %s", s.Name(), strings.Join(wrong, "; ")), Hint: "rename the package"}}
+	}
+	const instead = "push the module with operetta push, and apply the source that it prints"
+	files, err := s.Rooted()
+	if err != nil {
+		return nil, fault.Faults{{Message: err.Error(), Hint: instead}}
+	}
+	size := 0
+	inline := map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		size += len(name) + len(files[name])
+		inline[name] = files[name]
+	}
+	if size > maxInline {
+		return nil, fault.Faults{{Message: fmt.Sprintf("package %s: it has %d bytes, and a Package holds %d", s.Name(), size, maxInline), Hint: instead}}
+	}
+	spec := map[string]any{"source": map[string]any{"inline": inline}}
+	if account != (object.Account{}) {
+		spec["serviceAccountName"], spec["serviceAccountNamespace"] = account.Name, account.Namespace
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetGroupVersionKind(packages.Kind)
+	u.SetName(s.Name())
+	return u, nil
+}
