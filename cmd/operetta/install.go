@@ -118,7 +118,6 @@ func newInstall(s streams) *cobra.Command {
 
   # An operator outside the cluster, with its own user
   operetta install ./cue/webapp --operator-user alice
-
   # The package as an object of the cluster
   operetta install ./cue/webapp --as-packages
 

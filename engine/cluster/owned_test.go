@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/object"
+	"operetta.dev/engine/ownership"
+	"operetta.dev/test/clustertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -114,5 +116,39 @@ func TestOwnedLooksWhereItMay(t *testing.T) {
 				t.Errorf("%s: the log says %q, want %s", row.reason, got, row.said)
 			}
 		})
+	}
+}
+
+func TestOwnedFindsWhatHasALabelOfWhateverKind(t *testing.T) {
+	t.Parallel()
+	s := clustertest.New(t)
+	for _, text := range []string{configMap, widget, deployment} {
+		u := parse(t, s, text)
+		u.SetLabels(map[string]string{ownership.OwnerLabel: s.Namespace})
+		apply(t, s, u)
+	}
+	unlabelled := parse(t, s, configMap)
+	unlabelled.SetName("b")
+	apply(t, s, unlabelled)
+	found, err := s.Owned(t.Context(), "", ownership.OwnerLabel, s.Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, u := range found {
+		got = append(got, cluster.RefOf(u).String())
+		if u.GetUID() == "" || u.Object["spec"] != nil {
+			t.Errorf("got %v, want metadata", u.Object)
+		}
+	}
+	slices.Sort(got)
+	want := []string{"ConfigMap " + s.Namespace + "/a", "Deployment " + s.Namespace + "/web", "Widget " + s.Namespace + "/a"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for namespace, want := range map[string]int{s.Namespace: len(got), "kube-system": 0} {
+		if found, err := s.Owned(t.Context(), namespace, ownership.OwnerLabel, s.Namespace); err != nil || len(found) != want {
+			t.Errorf("in namespace %s are %d, and an error %v, want %d", namespace, len(found), err, want)
+		}
 	}
 }
