@@ -220,7 +220,7 @@ func (f *installFlags) manifests(ctx context.Context, s streams, args []string) 
 	}
 	if len(f.policies.Operators) > 0 {
 		found, err := f.examine(ctx, args)
-		if err == nil {
+		if err == nil && f.asPackages {
 			_, err = f.deliver(args)
 		}
 		if err != nil {

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,7 +18,7 @@ import (
 	"operetta.dev/engine/source"
 )
 
-// maxInline is how much of files a Package has: the API server stores no object of more than about 1.5 megabytes, and
+// maxInline is how many bytes the files of a Package have as JSON: the API server stores no object of more than about 1.5 megabytes, and
 // a PackageRevision has the same files.
 const maxInline = 1 << 20
 
@@ -109,14 +109,16 @@ func packageObject(s *source.Snapshot, account object.Account) (*unstructured.Un
 	if err != nil {
 		return nil, fault.Faults{{Message: err.Error(), Hint: instead}}
 	}
-	size := 0
 	inline := map[string]any{}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		size += len(name) + len(files[name])
-		inline[name] = files[name]
+	for name, text := range files {
+		inline[name] = text
 	}
-	if size > maxInline {
-		return nil, fault.Faults{{Message: fmt.Sprintf("package %s: it has %d bytes, and a Package holds %d", s.Name(), size, maxInline), Hint: instead}}
+	asJSON, err := json.Marshal(inline)
+	if err != nil {
+		return nil, fmt.Errorf("package %s: %w", s.Name(), err)
+	}
+	if len(asJSON) > maxInline {
+		return nil, fault.Faults{{Message: fmt.Sprintf("package %s: it has %d bytes as JSON, and a Package holds %d", s.Name(), len(asJSON), maxInline), Hint: instead}}
 	}
 	spec := map[string]any{"source": map[string]any{"inline": inline}}
 	if account != (object.Account{}) {

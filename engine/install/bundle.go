@@ -127,6 +127,9 @@ func (b *Bundle) add(u *unstructured.Unstructured, all []*unstructured.Unstructu
 
 // addRules adds the rules that the operator has by a binding.
 func (b *Bundle) addRules(binding *unstructured.Unstructured, all []*unstructured.Unstructured, o Options) error {
+	if isOfPackageEvents(binding, o) {
+		return nil // OLM makes no Role there, and the operator does without events about Packages
+	}
 	if !mayBind(binding, o) {
 		return fmt.Errorf("bundle: RoleBinding %s is for namespace %s, and OLM gives rights in all namespaces, or in that of the operator and those that it serves", binding.GetName(), binding.GetNamespace())
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -79,6 +80,12 @@ func distinct(rules []any) ([]any, error) {
 		}
 	}
 	return out, nil
+}
+
+// isOfPackageEvents reports whether a binding is for the events about Packages, which are in the namespace default, and that is none of those
+// in which OLM gives rights.
+func isOfPackageEvents(binding *unstructured.Unstructured, o Options) bool {
+	return o.PackageObjects && binding.GetNamespace() == metav1.NamespaceDefault && !mayBind(binding, o)
 }
 
 // mayBind reports whether OLM makes a binding in a namespace.

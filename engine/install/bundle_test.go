@@ -60,13 +60,14 @@ func TestABundleGivesNoNamespaceMoreThanItNeeds(t *testing.T) {
 		binding.Object["roleRef"] = map[string]any{"kind": "Role", "name": "op"}
 		return []*unstructured.Unstructured{role, binding}
 	}
-	o := Options{Options: rbac.Options{OperatorNamespace: "home", ServiceAccount: "op", Namespaces: object.Namespaces{"a", "b", "home"}}}
+	o := Options{Options: rbac.Options{OperatorNamespace: "home", ServiceAccount: "op", Namespaces: object.Namespaces{"a", "b", "home"}, PackageObjects: true}}
 	for name, tc := range map[string]struct {
 		reason string
 		all    []*unstructured.Unstructured
 		want   string
 	}{
 		"Same":        {"the operator needs the same in both", slices.Concat(roleIn("a", "secrets"), roleIn("b", "secrets")), ""},
+		"Events":      {"OLM makes no Role in the namespace default, and events about Packages are not needed", slices.Concat(roleIn("default", "events"), roleIn("a", "secrets"), roleIn("b", "secrets")), ""},
 		"Own":         {"the Lease is in the operator's namespace alone", slices.Concat(roleIn("home", "leases"), roleIn("a", "secrets"), roleIn("b", "secrets")), ""},
 		"Other":       {"it would have both in each", slices.Concat(roleIn("a", "secrets"), roleIn("b", "services")), "other permissions in namespace b"},
 		"NoneInLast":  {"it would have there what it does not need", roleIn("a", "secrets"), "other permissions in namespace b"},

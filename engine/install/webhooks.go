@@ -178,6 +178,9 @@ func (o Options) certificateRights(kinds []Kind) []any {
 // authorityLifetime is how long the authority is valid that signs the certificates of cert-manager: ten years.
 const authorityLifetime = "87600h"
 
+// authorityName is the common name of the authority. It is a constant, because it may have 64 characters at most, and a service account 54.
+const authorityName = "operetta-webhooks-authority"
+
 // certManager returns the objects by which cert-manager makes the certificate. An authority that stays signs it: whoever is called with a new
 // certificate is told at once whom to trust, and a pod gets that certificate only after a minute or two, so that a certificate that signs
 // itself would be trusted by nobody meanwhile.
@@ -196,7 +199,7 @@ func (o Options) certManager() []any {
 	return []any{
 		object("Issuer", authority, map[string]any{"selfSigned": map[string]any{}}),
 		object("Certificate", authority, map[string]any{
-			"isCA": true, "commonName": authority, "secretName": authority, "duration": authorityLifetime,
+			"isCA": true, "commonName": authorityName, "secretName": authority, "duration": authorityLifetime,
 			"issuerRef": map[string]any{"kind": "Issuer", "name": authority},
 		}),
 		object("Issuer", own, map[string]any{"ca": map[string]any{"secretName": authority}}),

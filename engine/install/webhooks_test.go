@@ -83,7 +83,7 @@ func TestCertManagerSignsEachCertificateByAnAuthorityThatStays(t *testing.T) {
 	issuer := func(name string) map[string]any { return map[string]any{"kind": "Issuer", "name": name} }
 	want := map[string]map[string]any{
 		"Issuer home/op-webhooks-authority":      {"selfSigned": map[string]any{}},
-		"Certificate home/op-webhooks-authority": {"isCA": true, "commonName": "op-webhooks-authority", "secretName": "op-webhooks-authority", "duration": "87600h", "issuerRef": issuer("op-webhooks-authority")},
+		"Certificate home/op-webhooks-authority": {"isCA": true, "commonName": "operetta-webhooks-authority", "secretName": "op-webhooks-authority", "duration": "87600h", "issuerRef": issuer("op-webhooks-authority")},
 		"Issuer home/op-webhooks":                {"ca": map[string]any{"secretName": "op-webhooks-authority"}},
 		"Certificate home/op-webhooks":           {"secretName": "op-webhooks", "dnsNames": []any{"op-webhooks.home.svc", "op-webhooks.home.svc.cluster.local"}, "issuerRef": issuer("op-webhooks")},
 	}

@@ -22,18 +22,21 @@ type revision struct {
 // spared meanwhile.
 var (
 	goodRevision = revision{"a good revision", "package webapp\n\ncomponents: web: objects: deployment: metadata: annotations: \"example.com/revision\": \"good\"\n", "2m", "Promoted"}
-	badRevision  = revision{"a bad revision", "package webapp\n\ncomponents: web: verify: never: live.web.deployment.status.readyReplicas < 0\n", "10s", "RolledBack"}
+	badRevision  = revision{"a bad revision", "package webapp\n\ncomponents: web: verify: never: live.web.deployment.status.readyReplicas < 0\n", "30s", "RolledBack"}
 )
 
 // How a revision goes to the resources: to a share of them first. With the sample there are a few, so it is one of them.
 const (
 	smallOnes   = 4
 	canaryShare = 20
+	// maxBeyond is how many looks in a row may see the revision at more than the share: the status says that a canary has ended a moment
+	// after the others get it.
+	maxBeyond = 20
 )
 
 // canary is how a revision goes to the resources.
 func (r revision) canary() map[string]any {
-	return map[string]any{"share": fmt.Sprintf("%d%%", canaryShare), "readyFor": "2s", "deadline": r.deadline}
+	return map[string]any{"share": fmt.Sprintf("%d%%", canaryShare), "readyFor": "5s", "deadline": r.deadline}
 }
 
 // rollGood and rollBad apply a revision, and wait for the end of its canary.
@@ -61,6 +64,7 @@ func (d *demo) roll(ctx context.Context, r revision) error {
 func (d *demo) watchCanary(ctx context.Context, r revision, before []string) (string, error) {
 	f, digest, seen := fleet{before: before}, "", false
 	var spread error
+	beyond := 0 // how many looks in a row saw more than the share
 	err := d.poll(ctx, d.timeout, "the canary to be "+r.phase, func(ctx context.Context) (bool, error) {
 		// The resources come first: what they have was not given to them after the end of the canary.
 		all, err := d.kindred(ctx)
@@ -78,14 +82,16 @@ func (d *demo) watchCanary(ctx context.Context, r revision, before []string) (st
 			f.phase = "" // it is that of the revision before
 		}
 		d.screen.Show(f.draw(d.screen.Ink()))
-		// The status says that a canary has ended a moment after the others get the revision, so only twice is once too often.
-		again := spread != nil
 		var tried bool
 		if tried, spread = f.tried(); tried && !seen {
 			seen = true
 			d.screen.Keep()
 		}
-		return again && spread != nil || ended && f.settled(r.phase == goodRevision.phase), nil
+		beyond++
+		if spread == nil {
+			beyond = 0
+		}
+		return beyond > maxBeyond || ended && f.settled(r.phase == goodRevision.phase), nil
 	})
 	if err = errors.Join(err, spread); err == nil && !seen {
 		err = errors.New("no resource was seen with the revision while the others had what was before")

@@ -67,5 +67,6 @@ func TestEachTransitionOfAResourceIsOneLineOfTheLog(t *testing.T) {
 	s.ExpectNotReady(cr, "NotReady", "gate")
 	open("yes")
 	s.ExpectResourceReady(cr)
+	again(1) // the line comes after the status
 	expect("after it was not ready for a while", map[string]int{" to Created": 1, "Created to Waiting": 1, "Waiting to Ready": 2, "Ready to Waiting": 1})
 }

@@ -48,6 +48,7 @@ func release(t *testing.T, args ...string) (string, error) {
 	}
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = harness.Suite.Root
+	cmd.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=") // the test wants that of nobody
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
