@@ -29,7 +29,7 @@ type folders struct {
 
 // serve serves a package for the first time and watches its folder. It errors if the cause is not the package.
 func (f *folders) serve(ctx context.Context, a firstLoad) error {
-	first, err := f.serveFirst(ctx, a)
+	served, err := f.serveFirst(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (f *folders) serve(ctx context.Context, a firstLoad) error {
 	f.watched[a.dir] = end
 	f.mu.Unlock()
 	f.group.Go(func() error {
-		served := f.watchFolder(watching, a, first)
+		served := f.watchFolder(watching, a, served)
 		if ctx.Err() == nil {
 			f.withdraw(ctx, a.dir, served)
 		}

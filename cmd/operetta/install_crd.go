@@ -30,9 +30,8 @@ import (
 
 // installCRD applies a CustomResourceDefinition and waits until the API server serves it. It
 // retries while the API server cannot be reached. That of a newer engine it leaves alone. It errors as the API server does about an
-// invalid definition if stored objects could not be read any more, and as outlives does, which may be nil, if it must not take
-// the place of the present one.
-func installCRD(ctx context.Context, config *rest.Config, log logr.Logger, want *apiextensionsv1.CustomResourceDefinition, outlives checkDefinition) error {
+// invalid definition if stored objects could not be read any more.
+func installCRD(ctx context.Context, config *rest.Config, log logr.Logger, want *apiextensionsv1.CustomResourceDefinition) error {
 	client, err := apiextensions.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
@@ -41,7 +40,7 @@ func installCRD(ctx context.Context, config *rest.Config, log logr.Logger, want 
 	// Another process may write the definition at any time, as may what notes in it who converts and whether it is established.
 	changed := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 	err = retryOutage(ctx, config, log, func() error {
-		return retry.OnError(definitionConflicts, changed, func() error { return writeCRD(ctx, crds, log, want, outlives) })
+		return retry.OnError(definitionConflicts, changed, func() error { return writeCRD(ctx, crds, log, want) })
 	})
 	if err != nil {
 		return fmt.Errorf("installing %s: %w", want.Name, err)
@@ -52,12 +51,9 @@ func installCRD(ctx context.Context, config *rest.Config, log logr.Logger, want 
 	return waitServed(ctx, config, want)
 }
 
-// A checkDefinition errors if a definition must not take the place of the present one.
-type checkDefinition func(ctx context.Context, present, next *apiextensionsv1.CustomResourceDefinition) error
-
 // writeCRD writes a definition, unless the present one is that of a newer engine. Whatever it decides holds for what it writes: it
 // errors with Conflict or AlreadyExists if somebody else has written meanwhile.
-func writeCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, log logr.Logger, want *apiextensionsv1.CustomResourceDefinition, outlives checkDefinition) error {
+func writeCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, log logr.Logger, want *apiextensionsv1.CustomResourceDefinition) error {
 	present, err := crds.Get(ctx, want.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		present, err = createCRD(ctx, crds, want)
@@ -71,11 +67,6 @@ func writeCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionIn
 	}
 	if err := crd.CheckStored(present, want); err != nil {
 		return err
-	}
-	if outlives != nil {
-		if err := outlives(ctx, present, want); err != nil {
-			return err
-		}
 	}
 	if present, err = endConversion(ctx, crds, present, want); err != nil {
 		return err

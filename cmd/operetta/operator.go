@@ -21,7 +21,6 @@ import (
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/registry"
 	"operetta.dev/engine/source"
-	"operetta.dev/engine/stored"
 )
 
 // operator is a running `operetta run`.
@@ -39,10 +38,6 @@ type operator struct {
 	store *source.LastGood
 
 	standby standby
-	// stored says whether resources outlive a definition.
-	stored stored.Checker
-	// told has what was said last of definitions of Packages that were not installed, by their names.
-	told sync.Map
 
 	// foldersTried is closed once the packages of all folders have been tried. Packages of the cluster
 	// wait for that: which of two packages of one kind serves must not depend on which loads first.
@@ -240,26 +235,19 @@ func checkKindsUnique(packages []firstLoad) error {
 	return nil
 }
 
-// firstServed is what came of serving a package for the first time.
-type firstServed struct {
-	// program is what is served, or nil.
-	program *program.Program
-	// loss is why resources hold the definition of the content back, or nil.
-	loss error
-}
-
-// serveFirst serves a package for the first time, or the last good version of a broken one. It returns an error only if the
+// serveFirst serves a package for the first time, or the last good version of a broken one, and
+// returns the program that is served, or nil if there is none. It returns an error only if the
 // cause is not the package: such an error ends the process, as it would affect every package.
-func (o *operator) serveFirst(ctx context.Context, a firstLoad) (firstServed, error) {
+func (o *operator) serveFirst(ctx context.Context, a firstLoad) (*program.Program, error) {
 	err := a.err
 	if err == nil {
 		err = o.serve(ctx, a.dir, a.checkedPackage, nil)
 	}
 	switch {
 	case err == nil:
-		return firstServed{program: a.program}, nil
+		return a.program, nil
 	case a.err == nil && !isPackageFault(err):
-		return firstServed{}, err
+		return nil, err
 	case a.err == nil:
 		a.lastGood = o.loadLastGood(ctx, a.dir)
 	}
@@ -268,16 +256,13 @@ func (o *operator) serveFirst(ctx context.Context, a firstLoad) (firstServed, er
 	if served == nil && ctx.Err() == nil {
 		o.manager.Broken(a.dir, packageName(a.dir), faultLocation(err))
 	}
-	if !isLoss(err) {
-		err = nil
-	}
-	return firstServed{served, err}, nil
+	return served, nil
 }
 
 // isPackageFault reports whether an error of serve is caused by the content of the package.
 func isPackageFault(err error) bool {
 	_, taken := errors.AsType[*controller.TakenError](err)
-	return taken || apierrors.IsInvalid(err) || isLoss(err)
+	return taken || apierrors.IsInvalid(err)
 }
 
 // serve installs the CustomResourceDefinition of a package and serves the package, in place of

@@ -126,8 +126,7 @@ func (e objectExaminer) Examine(ctx context.Context, s *source.Snapshot) (packag
 func (e objectExaminer) Slots() int { return cap(e.examiner.slots) }
 
 // InstallCRD implements packages.Examiner. With --crds=leave it looks whether the definition is there.
-func (e objectExaminer) InstallCRD(ctx context.Context, i packages.Installation) error {
-	definition := i.Definition
+func (e objectExaminer) InstallCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition, mayReplace func(context.Context, string) error) error {
 	ctx, cancel := context.WithTimeout(ctx, establishedTimeout)
 	defer cancel()
 	client, err := apiextensions.NewForConfig(e.config)
@@ -148,27 +147,18 @@ func (e objectExaminer) InstallCRD(ctx context.Context, i packages.Installation)
 		if !ours {
 			return &packages.ForeignCRDError{Name: definition.Name}
 		}
-		if err := i.MayReplace(ctx, owner); err != nil {
+		if err := mayReplace(ctx, owner); err != nil {
 			return err
 		}
 	}
-	outlives := e.outlives
-	if i.Accepted {
-		outlives = nil
-	}
-	if err := e.install(ctx, definition, outlives); err != nil {
-		said, _ := e.told.Swap(definition.Name, err)
-		if before, _ := said.(error); !isSameLoss(before, err) {
-			e.reportLoss(ctx, err)
-		}
+	if err := e.install(ctx, definition); err != nil {
 		return err
 	}
-	e.told.Delete(definition.Name)
 	// Another operator may have installed its own meanwhile, which looked when there was none.
 	if present, err = client.CustomResourceDefinitions().Get(ctx, definition.Name, metav1.GetOptions{}); err != nil {
 		return fmt.Errorf("looking for %s: %w", definition.Name, err)
 	}
-	return i.MayReplace(ctx, present.Labels[crd.PackageLabel])
+	return mayReplace(ctx, present.Labels[crd.PackageLabel])
 }
 
 // AwaitCRD implements packages.Examiner. With --crds=leave it does not look for what the definition lacks: who decides does not either.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -18,28 +17,23 @@ import (
 // A standby is what a process that does not lead has postponed: it writes nothing, so the
 // CustomResourceDefinitions of its packages wait until it leads. Its zero value does not lead.
 type standby struct {
-	mu    sync.Mutex
-	leads bool
-	// latest are the definitions that were wanted last, by their names.
-	latest map[string]*apiextensionsv1.CustomResourceDefinition
+	mu        sync.Mutex
+	leads     bool
+	postponed map[string]*apiextensionsv1.CustomResourceDefinition
 }
 
 // postpone keeps a definition until the process leads. It returns false if it leads already.
 func (s *standby) postpone(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.latest == nil {
-		s.latest = map[string]*apiextensionsv1.CustomResourceDefinition{}
+	if s.leads {
+		return false
 	}
-	s.latest[crd.Name] = crd
-	return !s.leads
-}
-
-// isLatest reports whether no other definition of the name was wanted since.
-func (s *standby) isLatest(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.latest[crd.Name] == crd
+	if s.postponed == nil {
+		s.postponed = map[string]*apiextensionsv1.CustomResourceDefinition{}
+	}
+	s.postponed[crd.Name] = crd
+	return true
 }
 
 // lead notes that the process leads, and returns what was postponed.
@@ -47,7 +41,7 @@ func (s *standby) lead() map[string]*apiextensionsv1.CustomResourceDefinition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leads = true
-	return maps.Clone(s.latest)
+	return s.postponed
 }
 
 // installDefinition installs the CustomResourceDefinition of a package, unless somebody else does. A
@@ -59,20 +53,20 @@ func (o *operator) installDefinition(ctx context.Context, crd *apiextensionsv1.C
 	case !o.flags.options.Shard.First():
 		return o.awaitDefinition(ctx, crd)
 	case !o.flags.options.LeaderElection || !o.standby.postpone(crd):
-		return o.install(ctx, crd, o.outlives)
+		return o.install(ctx, crd)
 	}
 	return o.awaitDefinition(ctx, crd)
 }
 
 // install installs the CustomResourceDefinition of a package, with the versions that this operator converts.
-func (o *operator) install(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition, outlives checkDefinition) error {
+func (o *operator) install(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
 	if by := o.flags.options.ConversionWebhook(); by != nil {
 		definition = crd.WithConversion(definition, *by)
 	}
 	if unserved := crd.Unserved(definition); len(unserved) > 0 {
 		o.log.Info("versions are not served, because this operator serves no webhook that would convert them", "definition", definition.Name, "versions", unserved, "served", crd.StorageVersion(definition))
 	}
-	return installCRD(ctx, o.config, o.log, definition, outlives)
+	return installCRD(ctx, o.config, o.log, definition)
 }
 
 // awaitDefinition waits until a definition is established, which the leader has installed, or this
@@ -112,7 +106,7 @@ func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-leads:
-			return o.install(ctx, wanted, o.outlives)
+			return o.install(ctx, wanted)
 		case <-tick.C:
 		}
 	}
@@ -140,46 +134,19 @@ func (o *operator) installPending(ctx context.Context) error {
 		return nil
 	case <-o.manager.Elected():
 	}
-	postponed, told := o.standby.lead(), map[string]error{}
+	postponed := o.standby.lead()
 	if o.flags.crds != crdsApply {
 		return nil
 	}
-	for len(postponed) > 0 {
-		held, err := o.installAll(ctx, told, postponed)
-		if err != nil || len(held) == 0 {
-			return err
+	for _, crd := range postponed {
+		err := o.install(ctx, crd)
+		if apierrors.IsInvalid(err) {
+			o.log.Error(err, "the definition of a package is rejected; the one in the cluster stays")
+			continue
 		}
-		postponed = held
-		select { // somebody may change the resources, or accept that they lose something
-		case <-ctx.Done():
-			return nil
-		case <-time.After(lossAgain):
+		if err != nil && ctx.Err() == nil {
+			return err
 		}
 	}
 	return nil
-}
-
-// installAll installs definitions, and returns those that are held back by resources. What it says of each is in told.
-func (o *operator) installAll(ctx context.Context, told map[string]error, all map[string]*apiextensionsv1.CustomResourceDefinition) (map[string]*apiextensionsv1.CustomResourceDefinition, error) {
-	held := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	for name, crd := range all {
-		if !o.standby.isLatest(crd) {
-			continue // its folder has changed while it was held back
-		}
-		err := o.install(ctx, crd, o.outlives)
-		switch {
-		case isLoss(err):
-			held[name] = crd
-			if !isSameLoss(told[name], err) {
-				told[name] = err
-				o.log.Error(err, "the definition of a package is not installed; the one in the cluster stays")
-				o.reportLoss(ctx, err)
-			}
-		case apierrors.IsInvalid(err):
-			o.log.Error(err, "the definition of a package is rejected; the one in the cluster stays")
-		case err != nil && ctx.Err() == nil:
-			return nil, err
-		}
-	}
-	return held, nil
 }

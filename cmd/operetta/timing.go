@@ -36,9 +36,6 @@ const (
 	// definitionPause is after how long a CustomResourceDefinition is written again if another client has written it in the meantime. It
 	// doubles with each time.
 	definitionPause = 10 * time.Millisecond
-	// lossAgain is when a definition is installed again that resources hold back: somebody may have changed them. It costs one request as
-	// long as nobody has.
-	lossAgain = 30 * time.Second
 	// outageRetry is how often a request is retried at startup while the API server cannot be reached.
 	outageRetry = 2 * time.Second
 	// identityTimeout is how long the API server may take to return the identity of the user. If it

@@ -2,7 +2,6 @@ package packages
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -10,25 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/object"
-	"operetta.dev/engine/stored"
 )
 
 // InstallCRD implements Examiner.
-func (s *site) InstallCRD(ctx context.Context, i Installation) error {
+func (s *site) InstallCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition, mayReplace func(context.Context, string) error) error {
 	if _, follows := s.Revisions.(readOnly); follows {
 		s.t.Error("a process that follows installs a definition")
 	}
-	if s.narrow != "" && i.Definition.Name == s.narrow && !i.Accepted {
-		return fmt.Errorf("installing it: %w", &stored.LossError{Definition: s.narrow, Kind: "Thing", Field: "spec.old", Why: "the field would be dropped"})
-	}
 	if s.installed == nil && s.owner != "" {
-		if err := i.MayReplace(ctx, s.owner); err != nil {
+		if err := mayReplace(ctx, s.owner); err != nil {
 			return err
 		}
 	}
 	if s.installed == nil {
 		s.callf("install")
-		s.annotated = i.Definition.Annotations[crd.AccountAnnotation]
+		s.annotated = definition.Annotations[crd.AccountAnnotation]
 	}
 	return s.installed
 }

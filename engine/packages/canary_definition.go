@@ -3,6 +3,7 @@ package packages
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -52,7 +53,7 @@ func bothVersions(was *apiextensionsv1.CustomResourceDefinitionVersion, next api
 		return errors.New("one of them has no schema")
 	}
 	a, b := was.Schema.OpenAPIV3Schema, next.Schema.OpenAPIV3Schema
-	if err := crd.Narrows("spec", a.Properties["spec"], b.Properties["spec"]); err != nil {
+	if err := reads("spec", a.Properties["spec"], b.Properties["spec"]); err != nil {
 		return err
 	}
 	return mergeStatus(a, b)
@@ -82,6 +83,110 @@ func mergeStatus(into, from *jsonSchema) error {
 		into.Properties["status"] = merged
 	}
 	return err
+}
+
+// reads errors if there may be a value of one schema that is none of the next.
+func reads(path string, before, next jsonSchema) error {
+	if before.Type != next.Type || before.XIntOrString != next.XIntOrString {
+		return fmt.Errorf("%s has another type", path)
+	}
+	if isTrue(before.XPreserveUnknownFields) && !isTrue(next.XPreserveUnknownFields) || before.Nullable && !next.Nullable {
+		return fmt.Errorf("%s is narrower", path)
+	}
+	if err := bounds(before, next); err != nil {
+		return fmt.Errorf("%s is narrower: %w", path, err)
+	}
+	if err := readsFields(path, before, next); err != nil {
+		return err
+	}
+	if before.AdditionalProperties != nil && before.AdditionalProperties.Schema != nil {
+		if next.AdditionalProperties == nil || next.AdditionalProperties.Schema == nil {
+			return fmt.Errorf("%s has another form", path)
+		}
+		return reads(path+".*", *before.AdditionalProperties.Schema, *next.AdditionalProperties.Schema)
+	}
+	if before.Items != nil && before.Items.Schema != nil && next.Items != nil && next.Items.Schema != nil {
+		return reads(path+"[]", *before.Items.Schema, *next.Items.Schema)
+	}
+	return nil
+}
+
+// readsFields is reads for the fields of an object.
+func readsFields(path string, before, next jsonSchema) error {
+	for _, name := range next.Required {
+		if !slices.Contains(before.Required, name) && next.Properties[name].Default == nil {
+			return fmt.Errorf("%s.%s is required", path, name)
+		}
+	}
+	if isTrue(before.XPreserveUnknownFields) {
+		for _, name := range slices.Sorted(maps.Keys(next.Properties)) {
+			if _, ok := before.Properties[name]; !ok {
+				return fmt.Errorf("%s.%s is narrower: what users may have written there was not described", path, name)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before.Properties)) {
+		to, ok := next.Properties[name]
+		if !ok {
+			return fmt.Errorf("%s.%s does not exist any more", path, name)
+		}
+		if err := reads(path+"."+name, before.Properties[name], to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bounds errors if the next schema demands something of a value itself that the one before does not. What it demands in
+// another way may be narrower.
+func bounds(before, next jsonSchema) error {
+	switch {
+	case len(next.Enum) > 0 && !equality.Semantic.DeepEqual(before.Enum, next.Enum) && !allAmong(before.Enum, next.Enum):
+		return errors.New("enum")
+	case below(next.Maximum, before.Maximum) || next.ExclusiveMaximum && !before.ExclusiveMaximum,
+		above(next.Minimum, before.Minimum) || next.ExclusiveMinimum && !before.ExclusiveMinimum:
+		return errors.New("maximum or minimum")
+	case below(next.MaxLength, before.MaxLength), below(next.MaxItems, before.MaxItems), below(next.MaxProperties, before.MaxProperties),
+		above(next.MinLength, before.MinLength), above(next.MinItems, before.MinItems), above(next.MinProperties, before.MinProperties):
+		return errors.New("its size")
+	case next.Pattern != "" && next.Pattern != before.Pattern, next.Format != "" && next.Format != before.Format:
+		return errors.New("pattern or format")
+	case next.MultipleOf != nil && !equality.Semantic.DeepEqual(before.MultipleOf, next.MultipleOf), next.UniqueItems && !before.UniqueItems:
+		return errors.New("multipleOf or uniqueItems")
+	case next.Not != nil && !equality.Semantic.DeepEqual(before.Not, next.Not),
+		differs(before.AllOf, next.AllOf), differs(before.AnyOf, next.AnyOf), differs(before.OneOf, next.OneOf):
+		return errors.New("not, allOf, anyOf or oneOf")
+	}
+	for _, rule := range next.XValidations {
+		if !slices.ContainsFunc(before.XValidations, func(r apiextensionsv1.ValidationRule) bool { return r.Rule == rule.Rule }) {
+			return errors.New("a rule")
+		}
+	}
+	return nil
+}
+
+// allAmong reports whether all of some values, of which there are any, are among others.
+func allAmong(some, others []apiextensionsv1.JSON) bool {
+	for _, v := range some {
+		if !slices.ContainsFunc(others, func(o apiextensionsv1.JSON) bool { return string(o.Raw) == string(v.Raw) }) {
+			return false
+		}
+	}
+	return len(some) > 0
+}
+
+// differs reports whether a list of schemas demands something else than another one.
+func differs(before, next []jsonSchema) bool {
+	return len(next) > 0 && !equality.Semantic.DeepEqual(before, next)
+}
+
+// below reports whether an upper bound excludes more than another one, and above whether a lower bound does.
+func below[T int64 | float64](next, before *T) bool {
+	return next != nil && (before == nil || *next < *before)
+}
+
+func above[T int64 | float64](next, before *T) bool {
+	return next != nil && (before == nil || *next > *before)
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }

@@ -88,13 +88,13 @@ func (e *KindHeldError) Error() string {
 	return fmt.Sprintf("CustomResourceDefinition %s is that of Package %s, which another operator serves; delete that Package first", e.Definition, e.Package)
 }
 
-// install writes the definition of a Package, of a content that was accepted or is new. It errors with a KindHeldError if the present one is that of a
+// install writes the definition of a Package. It errors with a KindHeldError if the present one is that of a
 // Package that this operator does not select: the operator of that Package knows nothing of claims here. Who follows waits for it.
-func (r *Reconciler) install(ctx context.Context, p Package, s *state, definition *apiextensionsv1.CustomResourceDefinition, accepted bool) error {
+func (r *Reconciler) install(ctx context.Context, p Package, s *state, definition *apiextensionsv1.CustomResourceDefinition) error {
 	if s.follows {
 		return r.Examiner.AwaitCRD(ctx, definition)
 	}
-	return r.Examiner.InstallCRD(ctx, Installation{Definition: crd.WithAccount(definition, p.account.String()), Accepted: accepted, MayReplace: func(ctx context.Context, owner string) error {
+	return r.Examiner.InstallCRD(ctx, crd.WithAccount(definition, p.account.String()), func(ctx context.Context, owner string) error {
 		if owner == p.Name || owner == "" { // who has removed the label meanwhile has not replaced the definition
 			return nil
 		}
@@ -109,5 +109,5 @@ func (r *Reconciler) install(ctx context.Context, p Package, s *state, definitio
 			return nil // it has gone over to another kind
 		}
 		return &KindHeldError{definition.Name, owner}
-	}})
+	})
 }

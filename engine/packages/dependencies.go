@@ -32,23 +32,13 @@ type Examiner interface {
 	Slots() int
 	// InstallCRD makes the cluster serve a definition. It errors with a ForeignCRDError if the definition
 	// of the cluster is not that of a package. If it is that of another package, which its label names, it
-	// is replaced unless MayReplace errors. It errors with a stored.LossError if resources hold it back.
-	InstallCRD(ctx context.Context, i Installation) error
+	// is replaced unless mayReplace errors.
+	InstallCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition, mayReplace func(ctx context.Context, owner string) error) error
 	// AwaitCRD errors until the cluster serves a definition with all that this one has: another process installs it.
 	AwaitCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error
 	// Defined returns the kinds whose definitions have the label of a package. Only who may write
 	// CustomResourceDefinitions can forge that.
 	Defined(ctx context.Context, name string) ([]schema.GroupVersionKind, error)
-}
-
-// An Installation is a definition that is to be installed.
-type Installation struct {
-	Definition *apiextensionsv1.CustomResourceDefinition
-	// MayReplace errors if the definition of a package, which it is told, must not be replaced.
-	MayReplace func(ctx context.Context, owner string) error
-	// Accepted says that the definition is that of a content which was accepted last, so that no resource holds it back: nothing else
-	// could be served.
-	Accepted bool
 }
 
 // A Server runs the controllers of packages; controller.Manager is one.

@@ -309,7 +309,7 @@ func (r *Reconciler) followVersion(ctx context.Context, p Package, s *state, to 
 		r.Log.Info("package followed, and its canary", "package", p.Name, "digest", to.digest, "canary", to.canary.digest)
 		return nil
 	}
-	if err := r.install(ctx, p, s, next.served.CRD, true); err != nil {
+	if err := r.install(ctx, p, s, next.served.CRD); err != nil {
 		return err
 	}
 	if err := r.serve(ctx, p, s, next.served.Program); err != nil {

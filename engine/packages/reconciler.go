@@ -333,7 +333,7 @@ func (r *Reconciler) define(ctx context.Context, p Package, s *state) error {
 	if s.defined == of {
 		return nil
 	}
-	if err := r.install(ctx, p, s, wanted, false); err != nil {
+	if err := r.install(ctx, p, s, wanted); err != nil {
 		return err
 	}
 	s.defined = of
@@ -385,12 +385,8 @@ func (r *Reconciler) accept(ctx context.Context, p Package, s *state, c Candidat
 		return &problem{stage: serving, reason: ReasonNotServed, message: err.Error(), err: err}
 	}
 	r.Accounts.ActAs(kind.GroupKind(), p.account)
-	last, err := r.keeper().lastGood(ctx, p, s)
-	if err != nil {
-		return &problem{stage: loading, reason: ReasonNotKept, message: err.Error(), err: err}
-	}
 	s.defined = c.Program.Digest() // or not: if it fails, nobody knows what the cluster has
-	if err := r.install(ctx, p, s, c.CRD, last != nil && last.digest == c.Program.Digest()); err != nil {
+	if err := r.install(ctx, p, s, c.CRD); err != nil {
 		return notInstalled(err)
 	}
 	if err := r.keeper().keep(ctx, p, s, c.Program.Snapshot()); err != nil {

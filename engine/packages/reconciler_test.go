@@ -45,8 +45,6 @@ type site struct {
 	// pins is what it has of pins.
 	pins      Pins
 	installed error
-	// narrow is the name of a definition that resources hold back, unless its content was accepted before.
-	narrow string
 	// actsAs are the accounts of kinds, and accountProblem is what is wrong with accounts.
 	actsAs         map[schema.GroupKind]object.Account
 	accountProblem map[object.Account]string

@@ -77,7 +77,7 @@ func (r *Reconciler) serveRestored(ctx context.Context, p Package, s *state, bas
 		canary = s.canary.version(beside.candidate.Program)
 	}
 	r.Accounts.ActAs(base.Program.GroupVersionKind().GroupKind(), p.account)
-	if err := r.install(ctx, p, s, wanted, true); err != nil {
+	if err := r.install(ctx, p, s, wanted); err != nil {
 		return err
 	}
 	if err := r.allowPins(ctx, p, s, base.Program.GroupVersionKind().GroupKind()); err != nil {

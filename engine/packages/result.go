@@ -7,7 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"operetta.dev/engine/fault"
-	"operetta.dev/engine/stored"
 )
 
 // A Reason is why a condition of a Package is as it is; events have them, too.
@@ -57,8 +56,6 @@ const (
 	ReasonKindInUse Reason = "KindInUse"
 	// ReasonCRDRefused: the API server refuses the CustomResourceDefinition.
 	ReasonCRDRefused Reason = "CRDRefused"
-	// ReasonCRDTooNarrow: a resource would lose a field under the definition, or is refused by it.
-	ReasonCRDTooNarrow Reason = "CRDTooNarrow"
 	// ReasonForeignCRD: the CustomResourceDefinition of the cluster is not that of a package.
 	ReasonForeignCRD Reason = "ForeignCRD"
 	// ReasonCRDNotInstalled: the CustomResourceDefinition is not installed yet.
@@ -178,10 +175,7 @@ func notInstalled(err error) *problem {
 	out := &problem{stage: defining, reason: ReasonCRDNotInstalled, message: err.Error(), err: err}
 	_, foreign := errors.AsType[*ForeignCRDError](err)
 	_, held := errors.AsType[*KindHeldError](err)
-	_, loss := errors.AsType[*stored.LossError](err)
 	switch {
-	case loss:
-		out.reason, out.err, out.again = ReasonCRDTooNarrow, nil, lossAgain
 	case held:
 		out.reason, out.err, out.again = ReasonKindTaken, nil, sourceAgain
 	case foreign:

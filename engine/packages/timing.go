@@ -31,9 +31,6 @@ const (
 	fetchSeldom = 10 * time.Minute
 	// refusedAgain is when a definition is installed again that the API server has refused for what it says.
 	refusedAgain = 5 * time.Minute
-	// lossAgain is when a definition is installed again that resources hold back: somebody may have changed them. It costs one request as
-	// long as nobody has.
-	lossAgain = 30 * time.Second
 	// servedAgain is when a content looks again whether what was accepted before it is served after a restart.
 	servedAgain = time.Second
 	// planFresh is how old a plan may be when a content is taken over by it: resources come and change meanwhile.

@@ -16,7 +16,7 @@ var layers = [][]string{
 	{"testcase", "check", "why", "ui"},
 	{"controller", "render", "plan", "capsule"},
 	{"dryrun", "worker"},
-	{"packages", "reconcile", "explain", "admission", "migration", "stored", "vet", "crd", "policy", "rbac", "install", "scaffold"},
+	{"packages", "reconcile", "explain", "admission", "migration", "vet", "crd", "policy", "rbac", "install", "scaffold"},
 	{"rollout"},
 	{"ownership"},
 	{"cluster"},

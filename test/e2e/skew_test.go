@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,7 +42,7 @@ func TestI6AnOlderEngineLeavesTheDefinitionOfANewerOneAndRefusesWhatItDoesNotKno
 		t.Fatal(err)
 	}
 	p.Apply(changed)
-	u := p.Expect("Ready", "False", "InvalidSpec", "fromTheFuture", " is served")
+	u := p.Expect("Ready", "False", "InvalidSpec", "fromTheFuture", fmt.Sprint(served, " is served"))
 	if got := harness.Field(u, "status", "digest"); got != served || harness.Field(u, "spec", "fromTheFuture") != int64(3) {
 		t.Errorf("%v is served, not %v; the spec is %v", got, served, u.Object["spec"])
 	}

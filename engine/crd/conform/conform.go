@@ -2,11 +2,11 @@
 //
 // It runs the checks of an API server for a CRD ([Check]), and what an API server then does
 // to a custom resource ([Server.Admit]: defaults, unknown fields, schema, list types, CEL
-// rules; [Reader.Read]: what it would lose or refuse of one that is stored), without a server.
+// rules), without a server.
 //
 // It does not copy these rules, so they are those of the version of
 // k8s.io/apiextensions-apiserver in go.mod. It is a separate package because it depends on
-// the large CEL library, which no reconcile needs.
+// the large CEL library: vetting a package needs it, the operator does not.
 package conform
 
 import (
@@ -131,35 +131,6 @@ type Server struct {
 
 // NewServer prepares a server for one version of crd.
 func NewServer(crd *apiextensionsv1.CustomResourceDefinition, version string) (*Server, error) {
-	out, err := newServer(crd, version)
-	if err == nil {
-		out.rules = cel.NewValidator(out.structural, true, celconfig.PerCallLimit)
-	}
-	return out, err
-}
-
-// A Reader reads stored custom resources in one version, as an API server would.
-type Reader struct{ server *Server }
-
-// NewReader prepares a reader for one version of crd. It needs little, because it compiles no rule.
-func NewReader(crd *apiextensionsv1.CustomResourceDefinition, version string) (*Reader, error) {
-	server, err := newServer(crd, version)
-	return &Reader{server}, err
-}
-
-// Read returns the paths of the fields that a server would drop of an object, and what it would refuse of the rest if somebody
-// wrote that, but for rules. It does not change the object.
-func (r *Reader) Read(object map[string]any) (dropped []string, refused field.ErrorList) {
-	rest := runtime.DeepCopyJSON(object)
-	dropped = pruning.PruneWithOptions(rest, r.server.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
-	defaulting.PruneNonNullableNullsWithoutDefaults(rest, r.server.structural)
-	defaulting.Default(rest, r.server.structural)
-	refused = servervalidation.ValidateCustomResource(nil, rest, r.server.schema)
-	return dropped, append(refused, listtype.ValidateListSetsAndMaps(nil, r.server.structural, rest)...)
-}
-
-// newServer returns a server without rules.
-func newServer(crd *apiextensionsv1.CustomResourceDefinition, version string) (*Server, error) {
 	if !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version }) {
 		return nil, fmt.Errorf("%s: there is no version %s", crd.Name, version)
 	}
@@ -179,7 +150,7 @@ func newServer(crd *apiextensionsv1.CustomResourceDefinition, version string) (*
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", crd.Name, err)
 	}
-	return &Server{structural: structural, schema: validator}, nil
+	return &Server{structural, validator, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
 // Admit returns what the server would store for object, or errors if it would reject it. old is
