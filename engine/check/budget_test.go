@@ -2,6 +2,7 @@ package check_test
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	"golang.org/x/tools/txtar"
@@ -64,4 +65,21 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// TestDefaultsForWhichThereIsNoTimeAreSaid: the report does not look as if they were tried.
+func TestDefaultsForWhichThereIsNoTimeAreSaid(t *testing.T) {
+	t.Parallel()
+	p := largePackage(t, `tier: "small" | "large" | *"small"`, `, memory: *(_memory[cr.spec.tier] & =~"^[0-9]+$") | "32Mi"`, "_memory: small: \"64Mi\"\n_memory: large: \"1Gi\"")
+	for asked := range 6 {
+		left := asked
+		got, err := check.Run(t.Context(), p, check.Options{Enough: func() bool { left--; return left < 0 }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := check.Part{Path: "defaults", Unit: "preferred alternatives", Tried: 0, Of: 1}
+		if said := slices.Contains(got.Parts, want); said == (len(got.Counterexamples) > 0) {
+			t.Errorf("after %d: found %v, and said %v", asked, got.Counterexamples, got.Parts)
+		}
+	}
 }

@@ -261,7 +261,7 @@ func (c *checker) add(ctx context.Context, s selection) error {
 		c.report.Refused++
 	case out.ready:
 		c.report.Ready++
-		c.settled = append(c.settled, settled{s, out.settled})
+		c.settled = append(c.settled, settled{s, out.settled, out.given})
 	case len(out.problems) == 0:
 		c.report.Undecided++
 		if c.report.Rejected == nil {

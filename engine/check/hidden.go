@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -29,78 +30,113 @@ func (e *evaluator) Evaluate(s program.Session) (program.Rollout, error) {
 	return e.Remembering.Evaluate(s)
 }
 
-// settled is a case that became ready, and what was evaluated in the end.
+// settled is a case that became ready, what was evaluated in the end, and the objects of inputs with which it was.
 type settled struct {
 	selection selection
 	session   program.Session
+	given     []map[string]any
 }
 
 // hidden finds defaults that hide an error: the alternative that they stand for fails in every case in which it is
 // evaluated and what it refers to is there. To see whether it fails, the package is compiled without the default.
 func (c *checker) hidden(ctx context.Context) error {
-	arms := syntax.Arms(c.program.Syntax())
-	if all := len(arms); all > maxEffects {
-		arms = arms[:maxEffects]
-		c.report.Parts = append(c.report.Parts, Part{Path: "defaults", Unit: "preferred alternatives", Tried: maxEffects, Of: all})
-	}
-	h := &hiding{checker: c, without: map[string]*dryrun.Remembering{}, failing: map[string]*dryrun.Remembering{}}
-	failed := make([][]settled, len(arms))
-	for _, s := range c.settled {
-		if len(arms) == 0 || c.options.enough() {
-			return nil
-		}
-		if err := h.note(s, arms, failed); err != nil {
-			return err
-		}
-	}
-	for i, arm := range arms {
-		if len(failed[i]) == 0 {
-			continue
-		}
-		if err := h.conclude(ctx, arm, failed[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// A hiding finds out which preferred alternatives fail.
-type hiding struct {
-	*checker
-
-	// without are the packages without the defaults of some alternatives, and failing those that fail where they would
-	// evaluate one, by the positions of the alternatives.
-	without, failing map[string]*dryrun.Remembering
-}
-
-// note notes which alternatives fail in a case. They are tried together first: in most packages none fails. Those that
-// refer to what is not there are left out, because they wait.
-func (h *hiding) note(s settled, arms []syntax.Arm, failed [][]settled) error {
-	var there []syntax.Arm
-	for _, arm := range arms {
-		if isThere(arm, s.session) {
-			there = append(there, arm)
-		}
-	}
-	if len(there) == 0 {
-		return nil
-	}
-	if _, fails, err := h.fails(s.session, there...); err != nil || !fails {
-		return err
-	}
-	for i, arm := range arms {
-		if !isThere(arm, s.session) {
-			continue
-		}
-		_, fails, err := h.fails(s.session, arm)
+	all := syntax.Arms(c.program.Syntax())
+	arms := all[:min(len(all), maxEffects)]
+	tried := 0
+	for _, g := range c.together(arms) {
+		over, err := c.unhide(ctx, g)
 		if err != nil {
 			return err
 		}
-		if fails {
-			failed[i] = append(failed[i], s)
+		if over {
+			break
 		}
+		tried += len(g.arms)
+	}
+	if tried < len(all) {
+		c.report.Parts = append(c.report.Parts, Part{Path: "defaults", Unit: "preferred alternatives", Tried: tried, Of: len(all)})
 	}
 	return nil
+}
+
+// alike are preferred alternatives that may hide an error in the same cases. They are tried together: in most packages
+// none fails, and each compilation costs more than many evaluations.
+type alike struct {
+	arms  []syntax.Arm
+	cases []settled
+}
+
+// together returns alternatives by the cases in which they may hide an error, so that however many cases there are, there
+// is at most one compilation for each alternative until one fails.
+func (c *checker) together(arms []syntax.Arm) (out []*alike) {
+	known := map[string]*alike{}
+	for _, arm := range arms {
+		key, cases := make([]byte, len(c.settled)), []settled(nil)
+		for i, s := range c.settled {
+			if mayHide(arm, s.session) {
+				key[i], cases = 1, append(cases, s)
+			}
+		}
+		if known[string(key)] == nil {
+			known[string(key)] = &alike{cases: cases}
+			out = append(out, known[string(key)])
+		}
+		known[string(key)].arms = append(known[string(key)].arms, arm)
+	}
+	return out
+}
+
+// mayHide reports whether the default of an alternative may hide an error in a session. One that refers to what is not
+// there waits. A value of a live object beside a default of the same type fits where the default does, or there is another
+// value that does: that of the default.
+func mayHide(arm syntax.Arm, s program.Session) bool {
+	if !isThere(arm, s) {
+		return false
+	}
+	return arm.Default == nil || reflect.TypeOf(arm.Default) != reflect.TypeOf(valueIn(s, arm.References[0].Path))
+}
+
+// unhide reports the alternatives that fail in some of their cases, and in no case do not. It says whether the time was over
+// before that.
+func (c *checker) unhide(ctx context.Context, g *alike) (over bool, err error) {
+	h := &hiding{checker: c, arms: g.arms}
+	first, over, err := h.first(g.cases)
+	if err != nil || over || first == nil {
+		return over, err
+	}
+	for _, arm := range g.arms {
+		one := h
+		if len(g.arms) > 1 {
+			one = &hiding{checker: c, arms: []syntax.Arm{arm}}
+		}
+		if over, err = one.conclude(ctx, g.cases); err != nil || over {
+			return over, err
+		}
+	}
+	return false, nil
+}
+
+// A hiding finds out whether preferred alternatives fail. What is compiled for it is freed with it.
+type hiding struct {
+	*checker
+
+	arms []syntax.Arm
+	// without is the package without the defaults of the alternatives, and failing the one that fails where it would
+	// evaluate one of them. They are nil until they are needed.
+	without, failing *dryrun.Remembering
+}
+
+// first returns the first case in which an alternative fails, or nil.
+func (h *hiding) first(cases []settled) (first *settled, over bool, err error) {
+	for _, s := range cases {
+		if h.options.enough() {
+			return nil, true, nil
+		}
+		if _, fails, err := h.fails(s.session); err != nil || fails {
+			return &s, false, err
+		}
+	}
+	return nil, false, nil
 }
 
 // isThere reports whether everything that an alternative refers to is there in a session.
@@ -116,7 +152,11 @@ func valueIn(s program.Session, path []string) any {
 		if len(path) < 3 {
 			return nil
 		}
-		at, below = s.Live[path[1]][path[2]], path[3:]
+		object := s.Live[path[1]][path[2]]
+		if object == nil {
+			return nil // as a map in an interface, it would not be nil
+		}
+		at, below = object, path[3:]
 	}
 	for _, name := range below {
 		m, _ := at.(map[string]any)
@@ -125,34 +165,28 @@ func valueIn(s program.Session, path []string) any {
 	return at
 }
 
-// fails returns the first thing that is wrong with a session only if some alternatives have no defaults.
-func (h *hiding) fails(s program.Session, arms ...syntax.Arm) (fault.Fault, bool, error) {
-	return h.differs(s, arms, h.without, program.Preferring)
+// fails returns the first thing that is wrong with a session only if the alternatives have no defaults.
+func (h *hiding) fails(s program.Session) (fault.Fault, bool, error) {
+	return h.differs(s, &h.without, program.Preferring)
 }
 
 // evaluates reports whether a session has an alternative evaluated.
-func (h *hiding) evaluates(s program.Session, arm syntax.Arm) (bool, error) {
-	_, is, err := h.differs(s, []syntax.Arm{arm}, h.failing, program.Failing)
+func (h *hiding) evaluates(s program.Session) (bool, error) {
+	_, is, err := h.differs(s, &h.failing, program.Failing)
 	return is, err
 }
 
 // differs returns the first thing that is wrong with a session only in a package that is changed.
-func (h *hiding) differs(s program.Session, arms []syntax.Arm, known map[string]*dryrun.Remembering, change func(*program.Program, []syntax.Arm) (*program.Program, error)) (fault.Fault, bool, error) {
-	key := ""
-	for _, arm := range arms {
-		key += arm.Position.String() + " " + strconv.Itoa(arm.Offset) + " "
-	}
-	changed := known[key]
-	if changed == nil {
-		p, err := change(h.program, arms)
+func (h *hiding) differs(s program.Session, changed **dryrun.Remembering, change func(*program.Program, []syntax.Arm) (*program.Program, error)) (fault.Fault, bool, error) {
+	if *changed == nil {
+		p, err := change(h.program, h.arms)
 		if err != nil {
 			return fault.Fault{}, false, err
 		}
-		changed = dryrun.NewRemembering(p)
-		known[key] = changed
+		*changed = dryrun.NewRemembering(p)
 	}
 	before, ok := wrongs(h.evaluator.Remembering, s)
-	after, decided := wrongs(changed, s)
+	after, decided := wrongs(*changed, s)
 	if !ok || !decided {
 		return fault.Fault{}, false, nil // whatever it is, it is no matter of these alternatives
 	}
@@ -194,86 +228,110 @@ func wrongs(p *dryrun.Remembering, s program.Session) (out fault.Faults, ok bool
 	return append(out, r.StatusFaults...), true
 }
 
-// conclude reports an alternative that fails in some cases, unless it does not in another one, or with another value.
-func (h *hiding) conclude(ctx context.Context, arm syntax.Arm, failed []settled) error {
+// conclude reports the one alternative if it fails in a case, unless it does not in another one, or with another value.
+func (h *hiding) conclude(ctx context.Context, cases []settled) (over bool, err error) {
+	first, over, err := h.first(cases)
+	if err != nil || over || first == nil {
+		return over, err
+	}
 	for _, s := range h.settled {
 		if h.options.enough() {
-			return nil
+			return true, nil
 		}
-		if fine, err := h.isFine(s.session, arm); err != nil || fine {
-			return err
-		}
-	}
-	first := failed[0]
-	if fine, err := h.isFineWithOthers(first.session, arm); err != nil || fine {
-		return err
-	}
-	f, _, err := h.fails(first.session, arm)
-	if err != nil {
-		return err
-	}
-	selection, _, err := h.smallest(first.selection, func(simpler selection) (bool, error) {
-		out, err := h.try(ctx, simpler, true)
-		if err != nil || !out.ready || !isThere(arm, out.settled) {
+		if fine, err := h.isFine(s.session); err != nil || fine {
 			return false, err
 		}
-		_, fails, err := h.fails(out.settled, arm)
+	}
+	if fine, over, err := h.isFineWithOthers(first.session); err != nil || over || fine {
+		return over, err
+	}
+	f, _, err := h.fails(first.session)
+	if err != nil {
+		return false, err
+	}
+	given := first.given
+	selection, _, err := h.smallest(first.selection, func(simpler selection) (bool, error) {
+		out, err := h.try(ctx, simpler, true)
+		if err != nil || !out.ready || !isThere(h.arms[0], out.settled) {
+			return false, err
+		}
+		now, fails, err := h.fails(out.settled)
+		if fails {
+			f, given = now, out.given // the message may name a value of the resource
+		}
 		return fails, err
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
+	arm := h.arms[0]
 	h.found = append(h.found, found{problem{
 		fault: fault.Fault{
 			Position: arm.Position, Path: f.Path,
 			Message: "the default beside " + arm.Source + " always takes its place, and hides an error: " + f.Message,
 			Hint:    "correct the expression, or remove it",
 		},
-		early: true, isSmall: true,
+		live: given, early: true, isSmall: true,
 	}, selection})
-	return nil
+	return false, nil
 }
 
-// isFine reports whether an alternative is evaluated and does not fail.
-func (h *hiding) isFine(s program.Session, arm syntax.Arm) (bool, error) {
-	if !isThere(arm, s) {
+// isFine reports whether the one alternative is evaluated and does not fail.
+func (h *hiding) isFine(s program.Session) (bool, error) {
+	if !isThere(h.arms[0], s) {
 		return false, nil
 	}
-	if _, fails, err := h.fails(s, arm); err != nil || fails {
+	if _, fails, err := h.fails(s); err != nil || fails {
 		return false, err
 	}
-	return h.evaluates(s, arm)
+	return h.evaluates(s)
 }
 
-// isFineWithOthers reports whether an alternative may not fail with other values of what it refers to: the text, numbers
-// and objects of a case are made up. Of what is no text and no number, nothing is known.
-func (h *hiding) isFineWithOthers(s program.Session, arm syntax.Arm) (bool, error) {
-	for _, r := range arm.References {
-		others, known := h.others(valueIn(s, r.Path), arm, s)
+// isFineWithOthers reports whether the one alternative may not fail with other values of what it refers to: the text, numbers
+// and objects of a case are made up. Of what is no text and no number, nothing is known, and nothing of several of these:
+// it may take that they change together.
+func (h *hiding) isFineWithOthers(s program.Session) (fine, over bool, err error) {
+	var free int
+	for _, r := range h.arms[0].References {
+		switch valueIn(s, r.Path).(type) {
+		case string, int64, float64:
+			free++
+		}
+	}
+	if free > 1 {
+		return true, false, nil
+	}
+	for _, r := range h.arms[0].References {
+		others, known := h.others(valueIn(s, r.Path), s)
 		if !known {
-			return true, nil
+			return true, false, nil
 		}
 		for _, value := range others {
 			if h.options.enough() {
-				return true, nil
+				return false, true, nil
 			}
 			changed, accepted := h.with(s, r.Path, value)
 			if !accepted {
 				continue
 			}
-			if fine, err := h.isFine(changed, arm); err != nil || fine {
-				return fine, err
+			if fine, err := h.isFine(changed); err != nil || fine {
+				return fine, false, err
 			}
 		}
 	}
-	return false, nil
+	return false, false, nil
 }
 
 // someNumbers are numbers that a package may take.
 var someNumbers = []int64{-1, 0, 1, 2, 3, 5, 10, 100, 1000, 65535, 1 << 31}
 
+// maxOthers is how many words a package may have for its texts to be tried: it would take seconds to evaluate it with each
+// of more, and with some of them nothing is known. The word that matters may be the last one.
+const maxOthers = 300
+
 // others returns other values that a scalar may have, besides those of what an alternative also refers to.
-func (h *hiding) others(value any, arm syntax.Arm, s program.Session) (out []any, known bool) {
+func (h *hiding) others(value any, s program.Session) (out []any, known bool) {
+	arm := h.arms[0]
 	switch value.(type) {
 	case bool:
 		return []any{true, false}, true
@@ -287,7 +345,11 @@ func (h *hiding) others(value any, arm syntax.Arm, s program.Session) (out []any
 			}
 		}
 	case string:
-		for _, candidate := range textSample(&apiextensionsv1.JSONSchemaProps{Type: "string"}, "", wordsOf(h.program)).candidates {
+		texts, patterns := h.program.Syntax().Examples().Words()
+		if len(texts)+len(patterns) > maxOthers {
+			return nil, false
+		}
+		for _, candidate := range textSample(&apiextensionsv1.JSONSchemaProps{Type: "string"}, "", words{texts, patterns}).candidates {
 			out = append(out, candidate(0))
 		}
 	default:

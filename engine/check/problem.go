@@ -48,8 +48,9 @@ type outcome struct {
 	samples []*sample
 	// held are the paths of the predicates that were true.
 	held []string
-	// settled is what was evaluated in the end, if it became ready.
+	// settled is what was evaluated in the end, if it became ready, and given are the objects of inputs by then.
 	settled program.Session
+	given   []map[string]any
 }
 
 // add adds a problem, once.

@@ -62,7 +62,7 @@ func (c *checker) try(ctx context.Context, s selection, repeats bool) (outcome, 
 	}
 	t.out.ready, _ = t.world.Ready(t.ref)
 	if t.out.ready {
-		t.out.settled = t.evaluator.last
+		t.out.settled, t.out.given = t.evaluator.last, t.inputsGiven()
 		err := t.leadsBack(ctx, put)
 		return t.out, err
 	}

@@ -24,6 +24,8 @@ type Arm struct {
 	References []Reference
 	// Numbers are the whole numbers in it, as they are written.
 	Numbers []string
+	// Default is the text or whole number that stands for the alternative, if that is a live value and nothing else, or nil.
+	Default any
 }
 
 // Arms returns the preferred alternatives that an evaluation has once: not those of templates and of loops, of which there
@@ -140,6 +142,10 @@ func (a *armReader) arm(preferred, other ast.Expr) {
 		if !slices.ContainsFunc(arm.References, func(o Reference) bool { return slices.Equal(o.Path, r.Path) }) {
 			arm.References = append(arm.References, r)
 		}
+	}
+	path := a.index.operand(preferred).Path
+	if len(arm.References) == 1 && len(path) > 3 && path[0] == "live" && slices.Equal(path, arm.References[0].Path) {
+		arm.Default, _ = literalOf(unparenthesized(other))
 	}
 	ast.Walk(preferred, func(n ast.Node) bool {
 		if lit, is := n.(*ast.BasicLit); is && lit.Kind == token.INT {
