@@ -252,7 +252,7 @@ func (b blindEvaluation) component(c, blind *Component, leadsToUnknownName func(
 	c.Faults = b.faults(c.Faults, blind.Faults)
 	for i, text := range c.Missing {
 		if !b.mayShow(text, slices.Contains(blind.Missing, text)) {
-			c.Missing[i] = withhold(text, blind.Missing...)
+			c.Missing[i], c.MissingAt[i] = withhold(text, blind.Missing...), "" // a label may be computed
 		}
 	}
 	details := map[conditionID]string{}

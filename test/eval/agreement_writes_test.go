@@ -148,6 +148,9 @@ func (m moment) compareServer(t *testing.T, step dryrun.Step) {
 	}
 	want, got := writes(step.Changes), writes(dry.Changes)
 	if n := sharedChanges(step.Changes); n < len(step.Changes) {
+		for n > 0 && isFollowed(step.Changes, n-1) {
+			n-- // what is written twice is one write of the dry run
+		}
 		want = writes(step.Changes[:n])
 		got = got[:min(len(want), len(got))]
 	}
