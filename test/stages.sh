@@ -26,7 +26,7 @@ install='./test/install'
 race='./cmd/operetta ./engine/admission ./engine/capsule ./engine/cluster ./engine/compile ./engine/controller ./engine/controller/metrics ./engine/controller/watch ./engine/dryrun
 	./engine/dryrun/diff ./engine/evaluate ./engine/explain ./engine/graph/picture ./engine/history ./engine/migration ./engine/ownership ./engine/packages ./engine/plan ./engine/program ./engine/reconcile ./engine/redact
 	./engine/registry ./engine/rollout ./engine/shadow ./engine/source ./engine/ui ./engine/worker ./schemas ./test/architecture ./test/demo ./test/eval ./test/internal/binary ./test/internal/child ./test/internal/gotool
-	./test/internal/screen ./test/mutate ./test/registrytest/cmd/registry'
+	./test/internal/screen ./test/machine ./test/mutate ./test/registrytest/cmd/registry'
 # Packages whose tests run in memory, and here on an API server.
 live='./engine/cluster ./engine/rollout'
 # Tests of engine/reconcile that go through every crash here, and through some in other stages.
@@ -53,6 +53,9 @@ long_fuzz_time=${OPERETTA_FUZZ_TIME:-2m}
 # In a lane there is the stage lint as well, and go vet is one of the linters. go test would vet each package once more,
 # with the race detector from scratch.
 vetted=${OPERETTA_LANE:+-vet=off}
+# How long the tests of a package may take. The limit of go test, ten minutes, is for a machine that does nothing else, and a
+# slow one has two lanes.
+patience=30m
 # The garbage collector takes a third of the time of what evaluates much, and there is memory.
 collector=GOGC=400
 # All is compiled as the binary is, or each stage would compile again what others did, and a clone in another
@@ -76,7 +79,7 @@ stage_modules() {
 	go -C test/cosign mod tidy -diff || failed=1
 	go -C test/krew mod tidy -diff || failed=1
 	go -C test/olm mod tidy -diff || failed=1
-	go_test "$install" $vetted || failed=1
+	go_test "$install" $vetted -timeout=$patience || failed=1
 	return $failed
 }
 stage_lint() { make lint; }
@@ -90,20 +93,20 @@ stage_unit() {
 		# sweep at full length. Without them, all run here, with a sample of each sweep.
 		local rest
 		rest=$(git grep -l 'machine\.Serial(t)' -- $(printf '%s/*_test.go ' $race) | xargs -n 1 dirname | sort -u | sed 's,^,./,')
-		go_test "$rest" $vetted -run "$serial|$printing" -skip "$templates" || failed=1
+		go_test "$rest" $vetted -timeout=$patience -run "$serial|$printing" -skip "$templates" || failed=1
 		all=$(grep -vxF "$(go list $race)" <<<"$all")
 	fi
-	go_test "$all" $vetted || failed=1
+	go_test "$all" $vetted -timeout=$patience || failed=1
 	(cd schemas/internal/k8sgen && go_test ./...) || failed=1
 	return $failed
 }
 stage_race() {
 	local -x $collector CGO_ENABLED=1
-	go_test "$race" $vetted -race -skip "$sweeps|$templates|$serial|$printing"
+	go_test "$race" $vetted -timeout=$patience -race -skip "$sweeps|$templates|$serial|$printing"
 }
 stage_sweep() {
 	local -x $collector OPERETTA_TEST_SWEEP=all OPERETTA_TEMPLATE_SESSIONS=${OPERETTA_TEMPLATE_SESSIONS:-6000}
-	go_test "$swept" $vetted -run "$sweeps|$templates"
+	go_test "$swept" $vetted -timeout=$patience -run "$sweeps|$templates"
 }
 stage_fuzz() {
 	local targets failed=0
@@ -118,7 +121,7 @@ stage_fuzz() {
 	return $failed
 }
 stage_plane() { go run ./test/controlplane/cmd/controlplane build && go_test "$plane" $vetted -timeout=20m; }
-stage_live() { OPERETTA_TEST_LIVE=yes go_test "$live" $vetted -count=1; }
+stage_live() { OPERETTA_TEST_LIVE=yes go_test "$live" $vetted -timeout=$patience -count=1; }
 # They run a binary, of which go test does not see that its source has changed.
 # What hostile tenants do is a load for the whole machine, so it comes after the others. It also looks at the memory of
 # operators, which therefore have the garbage collector of production there.

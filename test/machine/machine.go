@@ -72,9 +72,11 @@ func ReportProcessorTime(b *testing.B) (end func()) {
 }
 
 // ExpectProcessorTime calls a function, which starts no goroutines, and fails the test if it takes more
-// processor time than a limit. How busy the machine is makes little difference to that.
+// processor time than a limit, which is that of a usual machine. How busy the machine is makes little difference to that, and for how slow it
+// is the limit is multiplied.
 func ExpectProcessorTime(t testing.TB, limit time.Duration, f func()) {
 	t.Helper()
+	limit = time.Duration(slowness() * float64(limit))
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	began := threadTime()

@@ -31,7 +31,7 @@ func TestProcessorTimeIsWhatAComputationTakesAndNotWhatItWaits(t *testing.T) {
 		reason string
 	}{
 		"it waits":    {func() { <-time.After(2 * limit) }, false, "others had the processor meanwhile"},
-		"it computes": {func() { spin(2 * limit) }, true, "that is what the limit is for"},
+		"it computes": {func() { spin(time.Duration(2 * slowness() * float64(limit))) }, true, "that is what the limit is for"},
 	} {
 		r := &recorder{TB: t}
 		if ExpectProcessorTime(r, limit, row.do); r.failed != row.failed {
