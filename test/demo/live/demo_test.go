@@ -35,7 +35,7 @@ func TestAnInstalledOperatorOutlivesItsLeaderAndTheRegistry(t *testing.T) {
 		"Greeter/hello  Ready  2/2 components", "Deployment/hello  2/2 ready", "nothing listens at 127.0.0.1:",
 		"operetta-1 was killed, and operetta-2 leads after ", "Deployment/nginx-app  5/5 ready",
 		"Greeter/hello  Ready  2/2 components", "Deployment/hello  3/3 ready", "✓ scale Greeter/hello, without the registry", "RegistryUnavailable",
-		"is Promoted after ", "WebApp/nginx-app  Ready  3/3 components", "is RolledBack after ",
+		"  1 new, 4 old", "  5 new, 0 old", "is Promoted after ", "  1 new, 4 old", "  0 new, 5 old", "is RolledBack after ",
 		"nothing is left after ", "Done after ",
 	)
 	// A process that leads may say when it is told to end that it leads no longer.
