@@ -138,11 +138,11 @@ func fieldsBelow(t reflect.Type, prefix string) []string {
 		return nil
 	}
 	var out, promoted []string
-	for f := range fieldsIn(t) {
+	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case f.Anonymous && name == "":
-			for inner := range fieldsIn(f.Type) {
+			for inner := range f.Type.Fields() {
 				if tag, _, _ := strings.Cut(inner.Tag.Get("json"), ","); !shadowed(t, tag) {
 					promoted = append(promoted, fieldsOf(inner.Type, prefix+tag)...)
 				}
@@ -157,20 +157,9 @@ func fieldsBelow(t reflect.Type, prefix string) []string {
 	return append(out, promoted...)
 }
 
-// fieldsIn yields the fields of a struct.
-func fieldsIn(t reflect.Type) func(yield func(reflect.StructField) bool) {
-	return func(yield func(reflect.StructField) bool) {
-		for i := range t.NumField() {
-			if !yield(t.Field(i)) {
-				return
-			}
-		}
-	}
-}
-
 // shadowed reports whether a struct itself has a field with the name of one that it embeds.
 func shadowed(t reflect.Type, name string) bool {
-	for f := range fieldsIn(t) {
+	for f := range t.Fields() {
 		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); !f.Anonymous && tag == name {
 			return true
 		}

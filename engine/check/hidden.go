@@ -205,7 +205,7 @@ func wrongs(p *dryrun.Remembering, s program.Session) (out fault.Faults, ok bool
 		return undecided.Faults, true
 	}
 	if err != nil || len(r.Invalid) > 0 || len(r.Misconfigured) > 0 {
-		return nil, false
+		return nil, false //nolint:nilerr // nothing can be said then
 	}
 	components := slices.Clone(r.Components)
 	for _, hook := range r.Hooks {

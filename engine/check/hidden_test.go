@@ -15,7 +15,7 @@ import (
 func TestOptionalFieldsWithDefaultsAreCompiledOnceEach(t *testing.T) {
 	t.Parallel()
 	spec, data := &strings.Builder{}, &strings.Builder{}
-	for _, name := range strings.Split("abcdefghijkl", "") {
+	for name := range strings.SplitSeq("abcdefghijkl", "") {
 		spec.WriteString("\t" + name + "?: string\n")
 		data.WriteString("\t\t" + name + ": *cr.spec." + name + ` | "none"` + "\n")
 	}

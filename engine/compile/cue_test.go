@@ -38,7 +38,7 @@ func holedValue(text string) holed {
 	holes := newHoles()
 	data := map[string]any{"text": "x", "number": int64(1)}
 	filling := &ast.StructLit{Elts: []ast.Decl{&ast.Field{Label: ast.NewIdent("cr"), Value: holes.syntax(data, data, template.Pins{}, []string{"cr"})}}}
-	return holed{ctx.CompileString(text).FillPath(cue.Path{}, ctx.BuildExpr(filling)), holes} //nolint:staticcheck // as a template is made
+	return holed{ctx.CompileString(text).FillPath(cue.Path{}, ctx.BuildExpr(filling)), holes}
 }
 
 // facts are what this package takes for granted of CUE, or works around. A row that fails after an upgrade of CUE says which

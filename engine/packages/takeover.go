@@ -17,23 +17,16 @@ func (r *Reconciler) ownState(ctx context.Context, p Package, account object.Acc
 	if err != nil || !s.follows {
 		return s, err
 	}
-	if s.served != nil {
-		live, err := r.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: Kind, Name: p.Name})
-		if err != nil {
-			return nil, fmt.Errorf("package %s: %w", p.Name, err)
-		}
-		s.revisionsRead = false
-		last, err := r.keeper().lastGood(ctx, p, s)
-		if err != nil {
+	latest, err := s.hasFollowedLatest(ctx, r, p)
+	if err != nil {
+		return nil, err
+	}
+	if !latest {
+		r.Log.Info("what was followed of a Package is not what was decided last, so it begins anew", "package", p.Name)
+		if err := r.forget(ctx, p.Name); err != nil {
 			return nil, err
 		}
-		if live == nil || !s.isLatest(last, restoredCanary(Package{object: live}, r.Now())) {
-			r.Log.Info("what was followed of a Package is not what was decided last, so it begins anew", "package", p.Name)
-			if err := r.forget(ctx, p.Name); err != nil {
-				return nil, err
-			}
-			return r.stateOf(ctx, p, s.account, nil)
-		}
+		return r.stateOf(ctx, p, s.account, nil)
 	}
 	s.follows = false
 	s.content, s.defined = content{}, "" // the source is read, and the definition written, by this process for the first time
@@ -47,6 +40,23 @@ func (r *Reconciler) ownState(ctx context.Context, p Package, account object.Acc
 		r.Log.Info("this process decides about a Package that it has followed", "package", p.Name, "digest", s.served.Digest())
 	}
 	return s, nil
+}
+
+// hasFollowedLatest reports, by live reads, whether what was followed is what was decided last, as it is where nothing is served.
+func (s *state) hasFollowedLatest(ctx context.Context, r *Reconciler, p Package) (bool, error) {
+	if s.served == nil {
+		return true, nil
+	}
+	live, err := r.Cluster.GetLive(ctx, cluster.Ref{GroupVersionKind: Kind, Name: p.Name})
+	if err != nil {
+		return false, fmt.Errorf("package %s: %w", p.Name, err)
+	}
+	s.revisionsRead = false
+	last, err := r.keeper().lastGood(ctx, p, s)
+	if err != nil {
+		return false, err
+	}
+	return live != nil && s.isLatest(last, restoredCanary(Package{object: live}, r.Now())), nil
 }
 
 // isLatest reports whether what is served is the revision that was accepted last, with the canary that is in progress beside it.
