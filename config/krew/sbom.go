@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/mod/module"
 )
 
 // A bill of materials in the format of SPDX 2.3, as far as this program writes it.
@@ -91,11 +89,7 @@ func (r *release) billOf(built string, p platform) ([]byte, error) {
 		Relationships: []relationship{{documentID, "DESCRIBES", archiveID}},
 	}
 	for _, d := range info.Deps {
-		one, err := partOf(d)
-		if err != nil {
-			return nil, err
-		}
-		out.Packages = append(out.Packages, one)
+		out.Packages = append(out.Packages, partOf(d))
 	}
 	for _, one := range out.Packages[1:] {
 		out.Relationships = append(out.Relationships, relationship{archiveID, "DEPENDS_ON", one.SPDXID})
@@ -125,24 +119,15 @@ func standardLibrary(info *debug.BuildInfo) part {
 // notInID matches what an identifier of SPDX must not have.
 var notInID = regexp.MustCompile(`[^a-zA-Z0-9.-]+`)
 
-// partOf returns the part of a module, or of what replaces it.
-func partOf(d *debug.Module) (part, error) {
+// partOf returns the part of a module, or of what replaces it. It is downloaded from wherever its path leads, as the go command does.
+func partOf(d *debug.Module) part {
 	if d.Replace != nil {
 		d = d.Replace
 	}
-	path, err := module.EscapePath(d.Path)
-	if err != nil {
-		return part{}, err
-	}
-	version, err := module.EscapeVersion(d.Version)
-	if err != nil {
-		return part{}, err
-	}
 	return part{
 		SPDXID: "SPDXRef-Module-" + notInID.ReplaceAllString(d.Path+"-"+d.Version, "-"), Name: d.Path, VersionInfo: d.Version,
-		DownloadLocation: "https://proxy.golang.org/" + path + "/@v/" + version + ".zip",
-		ExternalRefs:     []reference{located(d.Path, d.Version)}, Comment: d.Sum,
-	}, nil
+		DownloadLocation: "https://" + d.Path, ExternalRefs: []reference{located(d.Path, d.Version)}, Comment: d.Sum,
+	}
 }
 
 // located returns the URL of a module by which scanners know it.
