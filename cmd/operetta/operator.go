@@ -48,7 +48,7 @@ type operator struct {
 	broken map[string]bool
 	// begun is closed once the Packages of the start have been tried, which webhooks need; nil without webhooks or Packages.
 	begun <-chan struct{}
-	// waiting counts the definitions that this shard waits for shard 0 to install.
+	// waiting counts the definitions that this process waits for another one to install: the leader, or shard 0.
 	waiting int
 }
 
@@ -158,8 +158,8 @@ func endedBy(ctx context.Context, err error) error {
 	return err
 }
 
-// awaitPackages says that every package has been tried, once the Packages of the cluster have been. Only
-// the process that leads tries them.
+// awaitPackages says that every package has been tried, once the Packages of the cluster have been: decided about, or followed if the
+// process has another shard than the first. What it followed before it came to lead does not count.
 func (o *operator) awaitPackages(ctx context.Context, tried <-chan struct{}) {
 	select {
 	case <-tried:
@@ -332,7 +332,8 @@ func (o *operator) serveOrSwap(ctx context.Context, p, running *program.Program)
 }
 
 // ready errors until every package has been served once and, with webhooks, each Package of the start has been tried. A Deployment that
-// replaces a pod waits for the readiness of the new one before it ends the old one.
+// replaces a pod waits for the readiness of the new one before it ends the old one, so a process is ready, too, while it waits for a
+// definition that is installed only once the old one ends.
 func (o *operator) ready() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

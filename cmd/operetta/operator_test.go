@@ -151,11 +151,12 @@ func TestAProcessWithWebhooksIsReadyOnceItsPackagesHaveBeenTried(t *testing.T) {
 		waiting int
 		ready   bool
 	}{
-		"none":     {"without webhooks, nobody asks it about Packages", nil, nil, 0, true},
-		"begins":   {"it would answer with an error", open, nil, 0, false},
-		"has them": {"it knows each Package", closed, nil, 0, true},
-		"a folder": {"folders are needed as well", closed, map[string]bool{"./shop": true}, 0, false},
-		"a shard":  {"shard 0 is replaced only once this one is ready", open, map[string]bool{"./shop": true}, 1, true},
+		"none":      {"without webhooks, nobody asks it about Packages", nil, nil, 0, true},
+		"begins":    {"it would answer with an error", open, nil, 0, false},
+		"has them":  {"it knows each Package", closed, nil, 0, true},
+		"a folder":  {"folders are needed as well", closed, map[string]bool{"./shop": true}, 0, false},
+		"a shard":   {"shard 0 is replaced only once this one is ready", open, map[string]bool{"./shop": true}, 1, true},
+		"a standby": {"the leader does not know the engine's own kind that it waits for, and ends once this one is ready", open, nil, 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -71,7 +71,7 @@ func (o *operator) install(ctx context.Context, definition *apiextensionsv1.Cust
 
 // awaitDefinition waits until a definition is established, which the leader has installed, or this
 // process when it came to lead. A shard that waits for another one also waits for the fields that its package has: what it writes
-// there would be dropped. It counts as ready meanwhile, as a rolling update replaces the other one only then.
+// there would be dropped. The process counts as ready meanwhile, as a rolling update ends whoever leads, or replaces the other shard, only then.
 func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.CustomResourceDefinition) error {
 	client, err := apiextensions.NewForConfig(o.config)
 	if err != nil {
@@ -82,9 +82,10 @@ func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.
 	leads, follows := o.manager.Elected(), !o.flags.options.Shard.First()
 	if follows {
 		leads = nil // another shard installs it, whether this one leads or not
-		defer o.countWaiting()()
 	}
-	for said := ""; ; {
+	waits := func() {}
+	defer func() { waits() }()
+	for said, first := "", true; ; {
 		got, err := client.CustomResourceDefinitions().Get(ctx, wanted.Name, metav1.GetOptions{})
 		switch {
 		case err == nil && apihelpers.IsCRDConditionTrue(got, apiextensionsv1.Established):
@@ -102,6 +103,9 @@ func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.
 		case err != nil && !apierrors.IsNotFound(err) && !unreachable(err):
 			return fmt.Errorf("waiting for the leader to install %s: %w", wanted.Name, err)
 		}
+		if first && !unreachable(err) { // whoever does not have to wait must not be ready for a moment
+			first, waits = false, o.countWaiting()
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -112,7 +116,7 @@ func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.
 	}
 }
 
-// countWaiting notes that the process waits for shard 0, until the function is called that it returns.
+// countWaiting notes that the process waits for a definition that another one installs, until the function is called that it returns.
 func (o *operator) countWaiting() (end func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
