@@ -82,7 +82,7 @@ func (s *packageMissingTeardown) followBroken(ctx context.Context) {
 		}
 		s.enqueueBroken(ctx)
 		var found []packageMissingKind
-		s.retry(ctx, func() (err error) { found, err = s.kindsOfBroken(ctx); return err })
+		s.retry(ctx, lookingForWaiting, func() (err error) { found, err = s.kindsOfBroken(ctx); return err })
 		for _, k := range found {
 			s.startBroken(ctx, k)
 		}

@@ -130,7 +130,7 @@ func differing(p *program.Program, name string) map[string]any {
 	apiVersion, kind := p.GroupVersionKind().ToAPIVersionAndKind()
 	return map[string]any{
 		"apiVersion": apiVersion, "kind": kind, "spec": map[string]any{},
-		"metadata": map[string]any{"name": name, "namespace": "default", "uid": name, "resourceVersion": "1"},
+		"metadata": map[string]any{"name": name, "namespace": "default", "uid": name, "resourceVersion": "1", "finalizers": []any{reconcile.Finalizer}},
 	}
 }
 

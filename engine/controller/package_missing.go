@@ -108,10 +108,21 @@ func (s *packageMissingTeardown) tearsDown() bool {
 	return s.manager.options.PackageMissing != LeaveWithoutPackage
 }
 
+// looksForWaiting reports whether the kinds of all packages are being looked for, or have been. What is not served when it
+// reports that they are not will be found.
+func (s *packageMissingTeardown) looksForWaiting() bool {
+	select {
+	case <-s.packagesLoaded:
+		return true
+	default:
+		return false
+	}
+}
+
 // lookForWaiting watches the kinds that have a resource with the engine's finalizer.
 func (s *packageMissingTeardown) lookForWaiting(ctx context.Context) {
 	var found []packageMissingKind
-	s.retry(ctx, func() (err error) { found, err = s.find(ctx); return err })
+	s.retry(ctx, lookingForWaiting, func() (err error) { found, err = s.find(ctx); return err })
 	var names []string
 	for _, k := range found {
 		if s.start(ctx, k) {
@@ -124,13 +135,16 @@ func (s *packageMissingTeardown) lookForWaiting(ctx context.Context) {
 	}
 }
 
-// retry calls a function with backoff until it succeeds or the context ends.
-func (s *packageMissingTeardown) retry(ctx context.Context, try func() error) {
+// lookingForWaiting is what retry says that a search for the resources of missing packages is.
+const lookingForWaiting = "looking for resources without their package"
+
+// retry calls a function with backoff until it succeeds or the context ends. It logs a failure with what the function does.
+func (s *packageMissingTeardown) retry(ctx context.Context, doing string, try func() error) {
 	again := wait.Backoff{Duration: firstRetry, Factor: 2, Steps: 10, Cap: lastRetry}
 	_ = again.DelayFunc().Until(ctx, true, false, func(context.Context) (bool, error) {
 		err := try()
 		if err != nil {
-			s.log.Info("looking for resources without their package failed, trying again", "error", err.Error())
+			s.log.Info(doing+" failed, trying again", "error", err.Error())
 		}
 		return err == nil, nil
 	})

@@ -96,7 +96,7 @@ func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*package
 	}
 	first := manager.RunnableFunc(func(ctx context.Context) error { m.expectPackages(ctx, r); return nil })
 	found := everyProcess(func(ctx context.Context) error {
-		m.packageMissing.retry(ctx, listPackages(ctx, r, r.Begun.Expect))
+		m.packageMissing.retry(ctx, "listing the Packages", listPackages(ctx, r, r.Begun.Expect))
 		return nil
 	})
 	// A step that decides may come as soon as the process leads, so what it reads is there before that.
@@ -146,7 +146,7 @@ func (m *Manager) expectPackages(ctx context.Context, r *packages.Reconciler) {
 	case <-ctx.Done():
 		return
 	}
-	m.packageMissing.retry(ctx, listPackages(ctx, r, func(names []string) {
+	m.packageMissing.retry(ctx, "listing the Packages", listPackages(ctx, r, func(names []string) {
 		r.Expect(names)
 		for _, name := range names {
 			r.Enqueue(name)

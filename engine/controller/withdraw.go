@@ -31,7 +31,9 @@ func (m *Manager) Withdraw(ctx context.Context, p *program.Program) error {
 	kind := p.GroupVersionKind()
 	never := m.held.holds(kind.GroupKind())
 	m.release(kind.GroupKind())
-	if never { // its controller has not begun, and whoever decides about its package serves it, or it is looked for as every other one
+	// The controller of a kind that is held has not begun. Until each package has been tried, it may be served again, and is looked for
+	// afterwards as any other kind; nobody would look for it later.
+	if never && !m.packageMissing.looksForWaiting() {
 		c.leave()
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
@@ -68,5 +69,52 @@ func TestWaitForAPartThatDoesNotEndEnds(t *testing.T) {
 	close(release)
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// While a process takes over, a Package may be deleted before or after what is missing has been looked for.
+func TestAKindThatIsWithdrawnIsTornDownUnlessItIsLookedForLater(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason              string
+		held, tried, leaves bool
+		watched             bool
+	}{
+		"it has run":              {"its resources may have objects", false, false, false, true},
+		"it has run, all tried":   {"nobody looks for it any more", false, true, false, true},
+		"it is held":              {"its Package may be served anew, and it is looked for once all have been tried", true, false, false, false},
+		"it is held, all tried":   {"the process before has reconciled it, and nobody looks for it any more", true, true, false, true},
+		"left to other processes": {"a person has said so", true, true, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := load(t, "leaving", "Leaving")
+			options := Options{InProcess: true}
+			if row.leaves {
+				options.PackageMissing = LeaveWithoutPackage
+			}
+			m, err := New(&rest.Config{Host: serverOf(t, p, "one")}, options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(m.packageMissing.watching.Wait) // the context of the test has ended by then
+			kind := p.GroupVersionKind().GroupKind()
+			m.packageMissing.ctx = t.Context()
+			if row.held {
+				m.held.Hold(kind)
+			}
+			if err := m.Serve(p); err != nil {
+				t.Fatal(err)
+			}
+			if row.tried {
+				m.PackagesLoaded()
+			}
+			if err := m.Withdraw(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			if watched := m.packageMissing.watched[kind] != nil; watched != row.watched || m.held.holds(kind) {
+				t.Errorf("%s: watched: %t, held: %t", row.reason, watched, m.held.holds(kind))
+			}
+		})
 	}
 }
