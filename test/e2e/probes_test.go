@@ -86,7 +86,7 @@ func TestAProcessIsNotReadyWhileTheCertificateOfItsWebhooksIsMissing(t *testing.
 	s := newEnv(t)
 	p := newTestPackage(t, "uncertified", webhookBody)
 	w := s.NewWebhooks(p.Dir)
-	namespace, name, _ := strings.Cut(w.Flags()[3], "/")
+	namespace, name := w.Secret()
 	secret := harness.Object("v1", "Secret", namespace, name)
 	s.Delete(secret)
 	s.ExpectGone(secret)

@@ -106,9 +106,16 @@ func (w *Webhooks) redirect(u *unstructured.Unstructured) {
 	}
 }
 
+// Secret returns the namespace and the name of the Secret with the certificate.
+func (w *Webhooks) Secret() (namespace, name string) {
+	namespace, name, _ = strings.Cut(w.account+"-webhooks", "/")
+	return namespace, name
+}
+
 // Flags are the flags of an operator that serves the webhooks.
 func (w *Webhooks) Flags() []string {
-	return []string{"--webhook-bind-address", "127.0.0.1:" + w.Port, "--webhook-secret", w.account + "-webhooks", "--webhook-configuration", w.Configuration}
+	namespace, name := w.Secret()
+	return []string{"--webhook-bind-address", "127.0.0.1:" + w.Port, "--webhook-secret", namespace + "/" + name, "--webhook-configuration", w.Configuration}
 }
 
 // Await waits until the API server calls the webhooks: they refuse a resource.
