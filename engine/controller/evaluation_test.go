@@ -92,37 +92,44 @@ func TestATemplateThatDiffersIsReportedAndEveryResourceReconciled(t *testing.T) 
 	options := m.evaluateOptions(p)
 	options.Backend, options.Templates = lyingBackend{evaluate.InProcess(p)}, evaluate.TemplatesChecked
 	e := evaluate.New(p, options)
-	before := differences(t, p.Name()) // the metric is that of the process
+	before := differences(t, p.Name()) // the metrics are those of the process
+	ctx, cancel := context.WithTimeout(t.Context(), machine.Patience)
+	defer cancel()
 	for i, row := range []struct {
-		reason string
-		differ float64
-		events []string
+		reason   string
+		differ   float64
+		events   []string
+		enqueued []string
 	}{
-		{"CUE itself has evaluated it, and made a template", 0, nil},
-		{"a template says something else than CUE", 1, []string{"default/second TemplateDiffers"}},
+		{"CUE itself has evaluated it, and made a template", 0, nil, nil},
+		{"a template says something else than CUE", 1, []string{"default/second TemplateDiffers"}, []string{"default/first", "default/second", "default/third"}},
 	} {
 		name := []string{"first", "second"}[i]
-		if _, err := e.EvaluateContext(t.Context(), program.Session{CR: differing(p, name)}); err != nil {
+		if _, err := e.EvaluateContext(ctx, program.Session{CR: differing(p, name)}); err != nil {
 			t.Fatal(err)
 		}
 		if got := differences(t, p.Name()) - before; got != row.differ {
-			t.Errorf("%s: the metric is %v, not %v", row.reason, got, row.differ)
+			t.Errorf("%s: the metric has increased by %v, not by %v", row.reason, got, row.differ)
 		}
 		if diff := cmp.Diff(row.events, events.all); diff != "" {
 			t.Errorf("%s: events (-want +got):\n%s", row.reason, diff)
 		}
+		if diff := cmp.Diff(row.enqueued, allOf(queue)); diff != "" {
+			t.Errorf("%s: enqueued (-want +got):\n%s", row.reason, diff)
+		}
 	}
-	machine.Eventually(t, "all resources to be in the queue", func() bool { return queue.Len() == 3 })
-	var enqueued []string
-	for range 3 {
+}
+
+// allOf takes all requests that are in a queue, and returns them sorted. It waits for none.
+func allOf(queue requestQueue) []string {
+	var out []string
+	for range queue.Len() {
 		next, _ := queue.Get()
-		enqueued = append(enqueued, next.String())
+		out = append(out, next.String())
 		queue.Done(next)
 	}
-	slices.Sort(enqueued)
-	if diff := cmp.Diff([]string{"default/first", "default/second", "default/third"}, enqueued); diff != "" {
-		t.Errorf("enqueued (-want +got):\n%s", diff)
-	}
+	slices.Sort(out)
+	return out
 }
 
 // differing returns a resource of a package.
