@@ -36,7 +36,7 @@ type namedState struct {
 
 // statesOf rolls a resource out, edits its spec a few times, and returns the states that the cluster comes to. It also
 // returns which object the resource is.
-func statesOf(t *testing.T, random *rand.Rand, p *program.Program, cr map[string]any) (cluster.Ref, []namedState) {
+func statesOf(t *testing.T, random *rand.Rand, seen coverage, p *program.Program, cr map[string]any) (cluster.Ref, []namedState) {
 	t.Helper()
 	w := dryrun.New(types.NamespacedName{}, p)
 	resource := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(cr)}
@@ -62,6 +62,7 @@ func statesOf(t *testing.T, random *rand.Rand, p *program.Program, cr map[string
 		if _, err := w.Put(edited); err != nil {
 			t.Fatal(err)
 		}
+		seen.met(anEdit)
 		out = append(out, rollOut(t, "edited", w)...)
 	}
 	return ref, out
@@ -129,7 +130,7 @@ var disturbances = []disturbance{
 
 // disturb returns a state after one of the disturbances: the one whose turn it is, or the next that can do
 // something. It reports false if none can.
-func disturb(t *testing.T, random *rand.Rand, turn int, p *program.Program, ref cluster.Ref, s namedState) (namedState, bool) {
+func disturb(t *testing.T, random *rand.Rand, turn int, seen coverage, p *program.Program, ref cluster.Ref, s namedState) (namedState, bool) {
 	t.Helper()
 	for i := range disturbances {
 		d := disturbances[(turn+i)%len(disturbances)]
@@ -140,6 +141,7 @@ func disturb(t *testing.T, random *rand.Rand, turn int, p *program.Program, ref 
 			object = owned[random.IntN(len(owned))]
 		}
 		if d.do(random, w, ref, object) {
+			seen.met(d.name)
 			return namedState{s.name + ", where " + d.name, w.Cluster.Objects()}, true
 		}
 	}

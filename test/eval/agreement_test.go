@@ -30,19 +30,23 @@ import (
 func TestRenderAndDryRunAndReconcileAgree(t *testing.T) {
 	t.Parallel()
 	machine.Serial(t)
-	for name, p := range everyPackage(t) {
+	packages := everyPackage(t)
+	seen := newCoverage()
+	begin := seen.expectAll(t, len(packages))
+	for name, p := range packages {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			begin()
 			random := rand.New(rand.NewPCG(1, 2))
 			turn := random.IntN(len(disturbances))
 			for i, s := range vet.Samples(p) {
-				ref, states := statesOf(t, random, p, s.CR)
+				ref, states := statesOf(t, random, seen, p, s.CR)
 				for j, at := range states {
 					at.name = fmt.Sprintf("resource %d %s, state %d", i, at.name, j)
-					moment{at.name, p, ref, at.state}.compare(t)
+					moment{at.name, p, ref, at.state, seen}.compare(t)
 					turn++
-					if disturbed, ok := disturb(t, random, turn, p, ref, at); ok {
-						moment{disturbed.name, p, ref, disturbed.state}.compare(t)
+					if disturbed, ok := disturb(t, random, turn, seen, p, ref, at); ok {
+						moment{disturbed.name, p, ref, disturbed.state, seen}.compare(t)
 					}
 				}
 			}
@@ -56,6 +60,8 @@ type moment struct {
 	program *program.Program
 	ref     cluster.Ref
 	state   state
+	// seen counts what the comparison comes across.
+	seen coverage
 }
 
 // compare compares what the ways say.
@@ -141,6 +147,7 @@ func (m moment) compareFaults(t *testing.T, rendered render.Output, decided reco
 // compareStopped compares a fault that stops the rollout with what the reconcile does: nothing, and says so.
 func (m moment) compareStopped(t *testing.T, fault status.Component, step dryrun.Step) {
 	t.Helper()
+	m.seen.met(aStop)
 	for _, c := range step.Changes {
 		t.Errorf("%s: the preview has the fault %v, and the reconcile does this: %s", m.what, fault, c)
 	}
