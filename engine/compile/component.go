@@ -196,7 +196,10 @@ type awaited struct{ text, at string }
 func awaitedBy(c *program.Component) []awaited {
 	out := make([]awaited, len(c.Missing))
 	for i, text := range c.Missing {
-		out[i] = awaited{textOf(text), textOf(c.MissingAt[i])}
+		out[i].text = textOf(text)
+		if i < len(c.MissingAt) { // a component that was made up may have messages alone
+			out[i].at = textOf(c.MissingAt[i])
+		}
 	}
 	return out
 }

@@ -159,7 +159,7 @@ func TestNoMessageShowsAnyPartOfASecret(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := evaluate(t, loaded(t, source), withCanary(t))
-			said := golden.Rollout(messagesOf(r))
+			said := saidBy(r)
 			withheld := 0
 			for line := range strings.SplitSeq(said, "\n") {
 				if part := shown(strings.ReplaceAll(line, source, "")); part != "" {
@@ -177,6 +177,18 @@ func TestNoMessageShowsAnyPartOfASecret(t *testing.T) {
 			}
 		})
 	}
+}
+
+// saidBy returns all texts of a rollout, without what it renders.
+func saidBy(r program.Rollout) string {
+	out := golden.Rollout(messagesOf(r))
+	for _, c := range r.Components {
+		out += strings.Join(c.MissingAt, "\n") + "\n"
+	}
+	for _, h := range r.Hooks {
+		out += strings.Join(h.Component.MissingAt, "\n") + "\n"
+	}
+	return out
 }
 
 // messagesOf returns a rollout without what it renders.
@@ -315,6 +327,7 @@ func TestANameThatIsMadeOfASecretIsNotSaid(t *testing.T) {
 		"a requirement that compares nothing": `requires: (` + name + `): list.Contains([1], 2)`,
 		"a failure that has come":             `failed: (` + name + `): list.Contains([1], 1)`,
 		"a dependency that is no component":   `dependsOn: (` + name + `): {}`,
+		"a field that waits for a value":      `objects: c: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "c", data: (` + name + `): live.web.c.none}`,
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -324,7 +337,7 @@ inputs: tok: {apiVersion: "v1", kind: "Secret", name: "tok"}
 inputs: toks: {apiVersion: "v1", kind: "Secret", selector: a: "b"}
 components: web: {`+component+`}
 `)
-			said := golden.Rollout(messagesOf(evaluate(t, p, withCanary(t))))
+			said := saidBy(evaluate(t, p, withCanary(t)))
 			if part := shown(said); part != "" {
 				t.Errorf("it shows %s:\n%s", part, said)
 			}

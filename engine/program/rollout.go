@@ -67,7 +67,7 @@ type Component struct {
 	Faults fault.Faults
 	// Missing are messages about the values that it waits for if it is RenderedIncomplete.
 	Missing []string
-	// MissingAt are the paths of these values, in the order of Missing.
+	// MissingAt are the paths of these values, in the order of Missing, "" where the message is hidden.
 	MissingAt []string
 	// Unset are the fields of the spec among Missing that are optional and not set, such
 	// as spec.name: only a person can set them.
