@@ -22,9 +22,9 @@ const (
 
 const (
 	// exitStackSize is the limit of the stack of a worker, in bytes, which is what messages say: a worker that has more
-	// exits by itself. Ordinary packages need less than a hundredth of it.
+	// exits by itself. Ordinary packages need less than 1.3 MiB.
 	exitStackSize = maxStack / 4
-	// maxStack is where Go ends a worker whose stack grows faster than it looks. That limit has to be higher, because Go
+	// maxStack is where Go ends a worker whose stack grows faster than the guard looks. That limit has to be higher, because Go
 	// exits with the same code whether a process runs out of stack or of memory; and Go's default of 1 GB can exhaust the
 	// memory of the machine.
 	maxStack = 128 << 20

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -119,33 +120,43 @@ func TestWorkersReturnWhatTheProgramReturns(t *testing.T) {
 // deep is a template that calls itself. The library for templates ends that only where the stack has some hundred MiB.
 const deep = `{{define "a"}}{{template "a"}}{{end}}{{template "a"}}`
 
-// A number is all that it takes to make CUE run for ever, or take all memory. What is said of it is the same each time, so
-// each row has no other limit that it could meet first.
+// largeNumber is a number that takes all memory at once.
+const largeNumber = "a number of 12 GB"
+
+// A number is all that it takes to make CUE run for ever, or take all memory. What is said of it is nearly the same each
+// time: a row has no other limit that it could meet first, but what grows fast may be ended by Go or by the system a moment
+// before the worker looks, which then can say only that it ended.
 func TestAnEvaluationThatTakesTooMuchCostsAWorker(t *testing.T) {
 	t.Parallel()
 	p := compile(t, "")
 	short, long := worker.Limits{Memory: 1 << 30, Time: testTime}, worker.Limits{Memory: 128 << 20, Time: machine.Patience}
 	const lines = ", probably at shop/shop.cue:19 or shop/shop.cue:21 or shop/shop.cue:22"
+	ended := func(mib int) string {
+		return fmt.Sprintf("its evaluation ended the process that it ran in, which had a limit of %d MiB of memory", mib) + lines
+	}
 	for name, c := range map[string]struct {
 		spec   map[string]any
 		limits worker.Limits
 		want   string
+		// orWant is what is said if the worker has no time to look.
+		orWant string
 	}{
-		"a template that never ends": {map[string]any{"text": endless}, short, "its evaluation took more than the limit of 500ms of processor time" + lines},
-		"nested loops":               {map[string]any{"n": int64(40_000)}, short, "its evaluation took more than the limit of 500ms of processor time" + lines},
+		"a template that never ends": {map[string]any{"text": endless}, short, "its evaluation took more than the limit of 500ms of processor time" + lines, ""},
+		"nested loops":               {map[string]any{"n": int64(40_000)}, short, "its evaluation took more than the limit of 500ms of processor time" + lines, ""},
 		"a template that calls itself": {
-			map[string]any{"text": deep}, worker.Limits{Memory: 1 << 30, Time: machine.Patience}, "its evaluation took more than the limit of 32 MiB of stack" + lines,
+			map[string]any{"text": deep}, worker.Limits{Memory: 1 << 30, Time: machine.Patience}, "its evaluation took more than the limit of 32 MiB of stack" + lines, ended(1024),
 		},
-		"a range without an end": {map[string]any{"n": int64(1_000_000_000)}, long, "its evaluation took more than the limit of 128 MiB of memory" + lines},
-		"a number of 12 GB": {
-			map[string]any{"shift": int64(100_000_000_000)}, long, "its evaluation ended the process that it ran in, which had a limit of 128 MiB of memory" + lines,
-		},
+		"a range without an end": {map[string]any{"n": int64(1_000_000_000)}, long, "its evaluation took more than the limit of 128 MiB of memory" + lines, ended(128)},
+		largeNumber:              {map[string]any{"shift": int64(100_000_000_000)}, long, ended(128), ""},
 		"a list of a megabyte": {
-			map[string]any{"list": "[" + strings.Repeat("[],", 500_000) + "[]]"}, long, "the names and texts in cr have 1500115 bytes, most of them in cr.spec.list, and may have 262144",
+			map[string]any{"list": "[" + strings.Repeat("[],", 500_000) + "[]]"}, long, "the names and texts in cr have 1500115 bytes, most of them in cr.spec.list, and may have 262144", "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name == largeNumber && runtime.GOOS != "linux" {
+				t.Skip("only Linux refuses a process memory beyond a limit")
+			}
 			pool := worker.NewPool(worker.Options{Command: []string{os.Args[0], workerArgument}, Size: 1, Limits: c.limits, Patience: testPatience})
 			t.Cleanup(pool.Close)
 			in := pool.Package(p)
@@ -156,7 +167,7 @@ func TestAnEvaluationThatTakesTooMuchCostsAWorker(t *testing.T) {
 			if !over {
 				t.Fatalf("got %v, want a limit", err)
 			}
-			if diff := cmp.Diff(c.want, limit.Text); diff != "" {
+			if diff := cmp.Diff(c.want, limit.Text); diff != "" && (c.orWant == "" || limit.Text != c.orWant) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if _, err := in.Evaluate(t.Context(), session("town", nil)); err != nil {
