@@ -345,7 +345,7 @@ func (e *Evaluator) Epoch() string {
 // compile returns what CUE says of a session, and makes a template of it for others.
 func (e *Evaluator) compile(ctx context.Context, s program.Session, view program.View, at place) (program.Rollout, error) {
 	var result compile.Result
-	// Others wait for the end of a compilation, and a panic is one, too: a reconcile survives it.
+	// Nothing else of the package is compiled until then, and a reconcile survives a panic.
 	defer func() { e.cache.compiled(at, view, result) }()
 	result, err := e.options.Backend.Compile(ctx, s, at.pins)
 	e.metrics.compiled(result, err)
