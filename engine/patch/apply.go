@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -134,7 +135,7 @@ func (w *application) change(p Patch, c Change) (ChangedObject, error) {
 	}
 	switch {
 	case component.When.Verdict == program.False:
-		return ChangedObject{}, changeErrorf(NoSuchObject, "component %s should not exist: when is false", component.Name)
+		return ChangedObject{}, changeErrorf(NoSuchObject, "component %s should not exist: %s", component.Name, cmp.Or(component.When.Detail, "when is false"))
 	case object.Manifest == nil:
 		return ChangedObject{}, changeErrorf(Pending, "it is not rendered yet%s", detail(component.Missing))
 	}
