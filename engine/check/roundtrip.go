@@ -207,7 +207,8 @@ func (t trip) try(s selection) *tripFinding {
 // indices has the elements of a list make one finding.
 var indices = strings.NewReplacer("[0]", "[]", "[1]", "[]")
 
-// failedTrip returns the finding about a conversion that failed.
+// failedTrip returns the finding about a conversion that failed. Failures at one path make one finding. An error without a
+// path is told apart by its type, and not by its text, which names the values of one resource and would make a finding of each.
 func failedTrip(from, to string, err error) *tripFinding {
 	text, key := err.Error(), fmt.Sprintf("%T", err)
 	if faults, are := err.(fault.Faults); are && len(faults) > 0 { //nolint:errorlint // Convert returns them as they are

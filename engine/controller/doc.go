@@ -18,7 +18,8 @@
 //
 // Where to look:
 //
-//	package_controller.go   serving a package; swap.go swapping it for another version
+//	package_controller.go   serving a package
+//	swap.go                 swapping a package for another version
 //	broken_packages.go      what resources of a broken package say
 //	planner.go              what another version would do, before it is served
 //	package_missing.go      teardown of resources whose package is not loaded

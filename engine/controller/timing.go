@@ -104,7 +104,7 @@ const (
 	lastScrape = 5 * time.Second
 	// overlaysAgain is when to look again whether there can be Overlays, while the definition of that kind is not installed.
 	overlaysAgain = time.Minute
-	// answerKept is how long the answer is reused whether a user may see the last reconciles of a resource.
+	// answerKept is how long the answer to whether a user may see the last reconciles of a resource is reused.
 	answerKept = 10 * time.Second
 	// trustKept is how long the certificates are used by which those of users are verified, until they are read again.
 	trustKept = time.Minute

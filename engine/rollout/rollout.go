@@ -288,7 +288,7 @@ func (r *run) retryAfter(components []status.Component) time.Duration {
 }
 
 // retryAfter is when to look again at what no watch event tells of: a kind that is not
-// served yet, an object in the way that another owner has.
+// served yet, an object in the way that belongs to another owner.
 const retryAfter = 5 * time.Second
 
 // RejectedRetryAfter is when to write an object again that the API server rejected: the
