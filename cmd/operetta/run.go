@@ -196,7 +196,7 @@ func (f *runFlags) addServingFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.options.LeaderElectionID, "leader-election-id", controller.DefaultLeaderElectionID, "name of the Lease; operators of different packages in one namespace need one each")
 	flags.IntVar(&f.options.Shard.Count, "shards", 0, "number of processes that share the custom resources, each with a shard of its own; needs --leader-elect")
 	flags.IntVar(&f.options.Shard.Index, "shard", 0, "number of the shard of this process, from 0")
-	choiceFlag(cmd, &f.crds, "crds", "apply CustomResourceDefinitions, or leave them to an administrator", crdsApply, crdsLeave)
+	choiceFlag(cmd, &f.crds, "crds", "apply CustomResourceDefinitions; with leave, do not apply them", crdsApply, crdsLeave)
 	f.addOldFlags(cmd)
 	choiceFlag(cmd, (*string)(&f.options.PackageMissing), "package-missing", "clean up deleted custom resources whose package does not run here, or leave them", string(controller.TearDownWithoutPackage), string(controller.LeaveWithoutPackage))
 	choiceFlag(cmd, (*string)(&f.options.Templates), "templates", "what compiled templates evaluate: checked is what CUE has found valid, so CUE evaluates each change of a resource, its inputs and the configuration first; on is whatever there is a template for, which is an experiment; off is nothing", string(evaluate.TemplatesChecked), string(evaluate.TemplatesOn), string(evaluate.TemplatesOff))
