@@ -190,8 +190,8 @@ func (f *planFlags) options(ctx context.Context, s streams, args []string) (plan
 // planWorkers is how many processes evaluate for a plan.
 const planWorkers = 2
 
-// loadVersion loads a package as an operator runs it by default: CUE evaluates each resource in workers that may die, and
-// templates evaluate what comes of it.
+// loadVersion loads a package as an operator runs it by default: CUE is asked about each resource, in workers that may die; a
+// template only predicts the answer, and answers itself where nothing but live objects has changed.
 func loadVersion(ctx context.Context, pool *worker.Pool, args []string) (plan.Version, error) {
 	snapshot, err := readOne(args)
 	if err != nil {
