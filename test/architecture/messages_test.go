@@ -11,16 +11,18 @@ import (
 
 // comparing are the functions and methods that ask what a text is.
 var comparing = []string{
-	"Contains", "ContainsAny", "ContainsFunc", "Count", "Cut", "CutPrefix", "CutSuffix", "EqualFold", "HasPrefix", "HasSuffix", "Index", "LastIndex",
-	"Match", "MatchString", "FindString", "FindStringIndex", "FindStringSubmatch",
+	"Contains", "ContainsAny", "ContainsFunc", "Count", "Cut", "CutPrefix", "CutSuffix", "EqualFold", "Fields", "HasPrefix", "HasSuffix", "Index", "LastIndex",
+	"Split", "SplitN", "SplitSeq", "TrimPrefix", "TrimSuffix", "Match", "MatchString", "FindString", "FindStringIndex", "FindStringSubmatch",
 }
 
 // mayReadMessages are the files that ask what a message is, each with the reason.
 var mayReadMessages = map[string]string{
 	"cmd/operetta/documents.go": "the reader of YAML says the line in its text alone; only where a person is sent rests on it",
 	"engine/cluster/schema.go":  "the library gives its faults no code; only the wording of a fault that is shown anyway rests on it",
+	"engine/crd/report.go":      "only the full stop at the end of a sentence rests on it, before a rule is put behind it",
 	"engine/plan/text.go":       "only whether a line repeats the path that the message has rests on it",
 	"engine/redact/redact.go":   "it asks whether a message is the same without the values of Secrets, and not what it says",
+	"engine/shadow/work.go":     "it asks whether a note is the same as the one before, and not what it says",
 	"engine/testcase/want.go":   "the author of a test wrote the pattern that the message has to match",
 }
 
@@ -50,6 +52,19 @@ func TestWhoAsksForMessagesIsRefused(t *testing.T) {
 		`func() { text := err.Error(); strings.Cut(text, "x") }`:              true,
 		`func() { var text = f.Message; if text == "x" { return } }`:          true,
 		`func() { a := f.ErrorMessage; b := a; strings.HasPrefix(b, "x") }`:   true,
+		`strings.Split(err.Error(), ": ")`:                                    true,
+		`strings.SplitN(f.Message, ": ", 2)`:                                  true,
+		`func() { for range strings.SplitSeq(f.Message, " ") { } }`:           true,
+		`strings.Fields(f.Message)`:                                           true,
+		`strings.TrimPrefix(f.Message, "x")`:                                  true,
+		`strings.TrimSuffix(err.Error(), "x")`:                                true,
+		`func() { a := "x: " + err.Error(); strings.Cut(a, "y") }`:            true,
+		`func() { a := b + ("x" + f.Message); a == "x" }`:                     true,
+		`func() { a := strings.ToLower(f.Message); strings.Cut(a, "x") }`:     true,
+		`func() { a := strings.Join([]string{f.Message}, ""); a == "x" }`:     true,
+		`func() { a := len(b) + f(err.Error()); a == 3 }`:                     false,
+		`func() { a := strings.ToLower(f.Path); strings.Cut(a, "x") }`:        false,
+		`func() { a := strings.Count(b, "x") + 1; a == 3 }`:                   false,
 		`func() { text := f.Path; strings.Cut(text, "x") }`:                   false,
 		`func() { text := f.Message; fmt.Print(text, o.text == "x") }`:        false,
 		`func() { text, err := f(err.Error()); strings.Contains(text, "x") }`: false,
@@ -117,10 +132,26 @@ func (m messages) note(to, from []ast.Expr) {
 		return // a call with several results is no message
 	}
 	for i, e := range from {
-		if id, ok := to[i].(*ast.Ident); ok && id.Name != "_" && m.is(e) {
+		if id, ok := to[i].(*ast.Ident); ok && id.Name != "_" && m.makes(e) {
 			m[id.Name] = true
 		}
 	}
+}
+
+// makes reports whether an expression is a message, or a text that is made of one: by putting it behind another one, or by a
+// function of package strings.
+func (m messages) makes(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return m.makes(e.X)
+	case *ast.BinaryExpr:
+		return e.Op == token.ADD && (m.makes(e.X) || m.makes(e.Y))
+	case *ast.CallExpr:
+		if sel, ok := e.Fun.(*ast.SelectorExpr); ok && isNamed(sel.X, "strings") {
+			return slices.ContainsFunc(e.Args, m.areIn)
+		}
+	}
+	return m.is(e)
 }
 
 func identifiers(names []*ast.Ident) []ast.Expr {
