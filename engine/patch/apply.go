@@ -1,7 +1,6 @@
 package patch
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -135,7 +134,7 @@ func (w *application) change(p Patch, c Change) (ChangedObject, error) {
 	}
 	switch {
 	case component.When.Verdict == program.False:
-		return ChangedObject{}, changeErrorf(NoSuchObject, "component %s should not exist: %s", component.Name, cmp.Or(component.When.Detail, "when is false"))
+		return ChangedObject{}, changeErrorf(NoSuchObject, "component %s should not exist: when is false", component.Name)
 	case object.Manifest == nil:
 		return ChangedObject{}, changeErrorf(Pending, "it is not rendered yet%s", detail(component.Missing))
 	}

@@ -147,7 +147,7 @@ func TestAPatchSaysWhyAnObjectIsNotAsItWants(t *testing.T) {
 		},
 		"excluded": {
 			"what should not exist cannot be changed",
-			map[string]any{"on": false}, "extra.note", "NoSuchObject", "component extra should not exist: cr.spec.on is false",
+			map[string]any{"on": false}, "extra.note", "NoSuchObject", "when is false",
 		},
 		"excluded with another": {
 			"it goes with what it depends on",
