@@ -96,10 +96,7 @@ func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.
 			if lacking == "" {
 				return waitServed(ctx, o.config, wanted)
 			}
-			if said != lacking {
-				o.log.Info("the package is served once shard 0 has installed its definition", "definition", wanted.Name, "lacking", lacking)
-				said = lacking
-			}
+			said = o.sayLacking(wanted, lacking, said)
 		case err != nil && !apierrors.IsNotFound(err) && !unreachable(err):
 			return fmt.Errorf("waiting for the leader to install %s: %w", wanted.Name, err)
 		}
@@ -114,6 +111,14 @@ func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.
 		case <-tick.C:
 		}
 	}
+}
+
+// sayLacking logs what a definition lacks, unless it is what was said last, and returns it.
+func (o *operator) sayLacking(wanted *apiextensionsv1.CustomResourceDefinition, lacking, said string) string {
+	if lacking != said {
+		o.log.Info("the package is served once shard 0 has installed its definition", "definition", wanted.Name, "lacking", lacking)
+	}
+	return lacking
 }
 
 // countWaiting notes that the process waits for a definition that another one installs, until the function is called that it returns.

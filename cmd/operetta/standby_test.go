@@ -68,6 +68,7 @@ func readyDuring(t *testing.T, o *operator, present *apiextensionsv1.CustomResou
 		}
 		if looks == 2 {
 			end()
+			<-r.Context().Done() // an answer could reach the process before it learns that it ends
 			return
 		}
 		has.ServeHTTP(w, r)

@@ -99,7 +99,8 @@ func vary(random *rand.Rand, spec map[string]any) int {
 				spec[name] = value + "x"
 			}
 		case []any:
-			if random.IntN(4) == 0 {
+			// Concat makes nil of empty lists, which no API server sends: a worker would be sent null.
+			if random.IntN(4) == 0 && len(value) > 0 {
 				spec[name] = slices.Concat(value, value)
 			}
 			n += len(spec[name].([]any)) - len(value)
