@@ -26,21 +26,23 @@ import (
 	"k8s.io/client-go/util/retry"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/crd"
+	"operetta.dev/engine/object"
 )
 
 // installCRD applies a CustomResourceDefinition and waits until the API server serves it. It
 // retries while the API server cannot be reached. That of a newer engine it leaves alone. It errors as the API server does about an
-// invalid definition if stored objects could not be read any more.
-func installCRD(ctx context.Context, config *rest.Config, log logr.Logger, want *apiextensionsv1.CustomResourceDefinition) error {
+// invalid definition if stored objects could not be read any more, or resources of the namespaces would lose fields.
+func installCRD(ctx context.Context, config *rest.Config, log logr.Logger, namespaces object.Namespaces, want *apiextensionsv1.CustomResourceDefinition) error {
 	client, err := apiextensions.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
 	}
 	crds := client.CustomResourceDefinitions()
+	fields := fieldCheck{config, namespaces, log}
 	// Another process may write the definition at any time, as may what notes in it who converts and whether it is established.
 	changed := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 	err = retryOutage(ctx, config, log, func() error {
-		return retry.OnError(definitionConflicts, changed, func() error { return writeCRD(ctx, crds, log, want) })
+		return retry.OnError(definitionConflicts, changed, func() error { return writeCRD(ctx, crds, fields, want) })
 	})
 	if err != nil {
 		return fmt.Errorf("installing %s: %w", want.Name, err)
@@ -53,7 +55,7 @@ func installCRD(ctx context.Context, config *rest.Config, log logr.Logger, want 
 
 // writeCRD writes a definition, unless the present one is that of a newer engine. Whatever it decides holds for what it writes: it
 // errors with Conflict or AlreadyExists if somebody else has written meanwhile.
-func writeCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, log logr.Logger, want *apiextensionsv1.CustomResourceDefinition) error {
+func writeCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, fields fieldCheck, want *apiextensionsv1.CustomResourceDefinition) error {
 	present, err := crds.Get(ctx, want.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		present, err = createCRD(ctx, crds, want)
@@ -62,10 +64,13 @@ func writeCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionIn
 		return err
 	}
 	if crd.IsNewer(present, want) {
-		log.Info("the definition is that of a newer engine, and stays", "definition", want.Name, "number", present.Annotations[crd.DefinitionsAnnotation], "own", want.Annotations[crd.DefinitionsAnnotation])
+		fields.log.Info("the definition is that of a newer engine, and stays", "definition", want.Name, "number", present.Annotations[crd.DefinitionsAnnotation], "own", want.Annotations[crd.DefinitionsAnnotation])
 		return nil
 	}
 	if err := crd.CheckStored(present, want); err != nil {
+		return err
+	}
+	if err := fields.check(ctx, present, want); err != nil {
 		return err
 	}
 	if present, err = endConversion(ctx, crds, present, want); err != nil {

@@ -134,7 +134,7 @@ func TestOfTwoProcessesThatInstallADefinitionAtOnceTheNewerOneWins(t *testing.T)
 			server := httptest.NewServer(s.serving())
 			defer server.Close()
 			run := func(number string) error {
-				return installCRD(t.Context(), &rest.Config{Host: server.URL, BearerToken: number, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, logr.Discard(), numberedDefinition(number))
+				return installCRD(t.Context(), &rest.Config{Host: server.URL, BearerToken: number, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, logr.Discard(), nil, numberedDefinition(number))
 			}
 			// The second one looks, and then the first one does all that it has to do.
 			once := sync.OnceFunc(func() {

@@ -50,7 +50,7 @@ func TestDefinitionIsInstalledOnceItsKindIsServed(t *testing.T) {
 	})
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	if err := installCRD(t.Context(), &rest.Config{Host: server.URL}, logr.Discard(), want); err != nil {
+	if err := installCRD(t.Context(), &rest.Config{Host: server.URL}, logr.Discard(), nil, want); err != nil {
 		t.Fatal(err)
 	}
 	if requests != 4 {

@@ -343,7 +343,7 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	}
 	if f.crds == crdsApply && !f.options.LeaderElection {
 		for _, definition := range f.ownCRDs() {
-			if err := installCRD(ctx, config, log, definition); err != nil {
+			if err := installCRD(ctx, config, log, f.options.Namespaces, definition); err != nil {
 				return err
 			}
 		}

@@ -66,7 +66,7 @@ func (o *operator) install(ctx context.Context, definition *apiextensionsv1.Cust
 	if unserved := crd.Unserved(definition); len(unserved) > 0 {
 		o.log.Info("versions are not served, because this operator serves no webhook that would convert them", "definition", definition.Name, "versions", unserved, "served", crd.StorageVersion(definition))
 	}
-	return installCRD(ctx, o.config, o.log, definition)
+	return installCRD(ctx, o.config, o.log, o.flags.options.Namespaces, definition)
 }
 
 // awaitDefinition waits until a definition is established, which the leader has installed, or this
@@ -94,7 +94,7 @@ func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.
 				lacking = crd.Lacks(got, wanted)
 			}
 			if lacking == "" {
-				return waitServed(ctx, o.config, wanted)
+				return o.join(ctx, got, wanted)
 			}
 			said = o.sayLacking(wanted, lacking, said)
 		case err != nil && !apierrors.IsNotFound(err) && !unreachable(err):
@@ -111,6 +111,17 @@ func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.
 		case <-tick.C:
 		}
 	}
+}
+
+// join waits until a definition is served that another process has installed. It errors as that process would if resources lose fields by
+// the one of this process: what one process holds back, no other one serves.
+func (o *operator) join(ctx context.Context, present, wanted *apiextensionsv1.CustomResourceDefinition) error {
+	fields := fieldCheck{o.config, o.flags.options.Namespaces, o.log}
+	err := retryOutage(ctx, o.config, o.log, func() error { return fields.check(ctx, present, wanted) })
+	if err != nil {
+		return fmt.Errorf("joining %s: %w", wanted.Name, err)
+	}
+	return waitServed(ctx, o.config, wanted)
 }
 
 // sayLacking logs what a definition lacks, unless it is what was said last, and returns it.

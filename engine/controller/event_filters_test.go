@@ -11,34 +11,35 @@ import (
 
 func TestOnlyMeaningfulChangesOfAResourceReconcileIt(t *testing.T) {
 	t.Parallel()
-	const before = "{metadata: {uid: a, generation: 1, resourceVersion: '1', labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}"
+	const before = "{metadata: {uid: a, generation: 1, resourceVersion: '1', labels: {a: b}}, spec: {old: x}, status: {phase: Ready, inventory: [{component: web}]}}"
 	for name, row := range map[string]struct {
 		reason string
 		after  string
 		want   bool
 	}{
-		"the status":             {"the engine wrote it", "{metadata: {uid: a, generation: 1, resourceVersion: '2', labels: {a: b}}, status: {phase: Failed, inventory: []}}", false},
-		"the finalizers":         {"the engine wrote them", "{metadata: {uid: a, generation: 1, finalizers: [x], labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}", false},
-		"the spec":               {"it asks for something else", "{metadata: {uid: a, generation: 2, labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}", true},
-		"a label":                {"the package may read it", "{metadata: {uid: a, generation: 1, labels: {a: c}}, status: {phase: Ready, inventory: [{component: web}]}}", true},
-		"another label":          {"the package may read it", "{metadata: {uid: a, generation: 1, labels: {b: b}}, status: {phase: Ready, inventory: [{component: web}]}}", true},
-		"an annotation":          {"a person asks for something", "{metadata: {uid: a, generation: 1, labels: {a: b}, annotations: {x: z}}, status: {phase: Ready, inventory: [{component: web}]}}", true},
-		"another of the name":    {"nothing of it was done", "{metadata: {uid: b, generation: 1, labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}", true},
-		"the deletion":           {"it is to be torn down", "{metadata: {uid: a, generation: 1, deletionTimestamp: '2026-01-01T00:00:00Z', labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}", true},
-		"the loss of the status": {"a backup was restored: the inventory has to be rebuilt", "{metadata: {uid: a, generation: 1, labels: {a: b}}}", true},
+		"the status":             {"the engine wrote it", "{metadata: {uid: a, generation: 1, resourceVersion: '2', labels: {a: b}}, spec: {old: x}, status: {phase: Failed, inventory: []}}", false},
+		"the finalizers":         {"the engine wrote them", "{metadata: {uid: a, generation: 1, finalizers: [x], labels: {a: b}}, spec: {old: x}, status: {phase: Ready, inventory: [{component: web}]}}", false},
+		"the spec":               {"it asks for something else", "{metadata: {uid: a, generation: 2, labels: {a: b}}, spec: {old: x}, status: {phase: Ready, inventory: [{component: web}]}}", true},
+		"a field of the spec":    {"its definition has lost it: the API server drops it with the next status, and counts no generation", "{metadata: {uid: a, generation: 1, resourceVersion: '2', labels: {a: b}}, spec: {}, status: {phase: Failed, inventory: [{component: web}]}}", true},
+		"a label":                {"the package may read it", "{metadata: {uid: a, generation: 1, labels: {a: c}}, spec: {old: x}, status: {phase: Ready, inventory: [{component: web}]}}", true},
+		"another label":          {"the package may read it", "{metadata: {uid: a, generation: 1, labels: {b: b}}, spec: {old: x}, status: {phase: Ready, inventory: [{component: web}]}}", true},
+		"an annotation":          {"a person asks for something", "{metadata: {uid: a, generation: 1, labels: {a: b}, annotations: {x: z}}, spec: {old: x}, status: {phase: Ready, inventory: [{component: web}]}}", true},
+		"another of the name":    {"nothing of it was done", "{metadata: {uid: b, generation: 1, labels: {a: b}}, spec: {old: x}, status: {phase: Ready, inventory: [{component: web}]}}", true},
+		"the deletion":           {"it is to be torn down", "{metadata: {uid: a, generation: 1, deletionTimestamp: '2026-01-01T00:00:00Z', labels: {a: b}}, spec: {old: x}, status: {phase: Ready, inventory: [{component: web}]}}", true},
+		"the loss of the status": {"a backup was restored: the inventory has to be rebuilt", "{metadata: {uid: a, generation: 1, labels: {a: b}}, spec: {old: x}}", true},
 		"nothing": {
 			"it is a resync: what no event has told is noticed then",
-			"{metadata: {uid: a, generation: 1, resourceVersion: '1', labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}", true,
+			"{metadata: {uid: a, generation: 1, resourceVersion: '1', labels: {a: b}}, spec: {old: x}, status: {phase: Ready, inventory: [{component: web}]}}", true,
 		},
 		"a question": {
 			"a process whose package is broken asks whether another one serves it",
-			"{metadata: {uid: a, generation: 1, labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}], conditions: [{type: PackageBroken, reason: Asking}]}}", true,
+			"{metadata: {uid: a, generation: 1, labels: {a: b}}, spec: {old: x}, status: {phase: Ready, inventory: [{component: web}], conditions: [{type: PackageBroken, reason: Asking}]}}", true,
 		},
 		"an earlier version": {
 			"this process said that it serves",
-			"{metadata: {uid: a, generation: 1, labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}], conditions: [{type: PackageBroken, reason: LastGoodVersion}]}}", false,
+			"{metadata: {uid: a, generation: 1, labels: {a: b}}, spec: {old: x}, status: {phase: Ready, inventory: [{component: web}], conditions: [{type: PackageBroken, reason: LastGoodVersion}]}}", false,
 		},
-		"the loss of the inventory": {"a person was asked to remove it", "{metadata: {uid: a, generation: 1, labels: {a: b}}, status: {phase: Ready}}", true},
+		"the loss of the inventory": {"a person was asked to remove it", "{metadata: {uid: a, generation: 1, labels: {a: b}}, spec: {old: x}, status: {phase: Ready}}", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

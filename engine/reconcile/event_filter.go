@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"maps"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/status"
@@ -9,13 +10,15 @@ import (
 
 // SpecOrMetadataChanged reports whether a change of a custom resource may change what a rollout does.
 // Changes of its status do not, because the engine makes them itself, except for two that only
-// others make.
+// others make. The generation does not tell everything: an API server whose definition has lost a field drops that from a
+// resource at the next write, which may be one of the status, and counts no generation.
 func SpecOrMetadataChanged(before, after *unstructured.Unstructured) bool {
 	return before.GetGeneration() != after.GetGeneration() ||
 		before.GetUID() != after.GetUID() ||
 		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
 		lostInventory(before, after) ||
 		disputed(before, after) ||
+		!reflect.DeepEqual(before.Object["spec"], after.Object["spec"]) ||
 		!maps.Equal(before.GetLabels(), after.GetLabels()) ||
 		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
 }

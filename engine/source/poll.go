@@ -5,16 +5,28 @@ import (
 	"time"
 )
 
+// An Outcome is what became of a version of a package.
+type Outcome int
+
+// The outcomes.
+const (
+	// Settled: it is served, or its content is at fault. Only another version is told about.
+	Settled Outcome = iota
+	// Refused: something else than its content keeps it from being served, which may pass. It is told about again.
+	Refused
+)
+
 // Watch reads a package periodically until the context ends. It calls changed, from one
 // goroutine, with each snapshot whose digest differs from the previous one, and with each new
-// error. last is the Fingerprint with which the first result is compared.
+// error. last is the Fingerprint with which the first result is compared, and outcome what became of that. What was refused
+// is passed again as long as it is, every refusedInterval.
 //
 // It reports a change only after two equal readings in a row, so that a half-written file is
 // not taken for a version.
-func Watch(ctx context.Context, last string, read func() (*Snapshot, error), changed func(*Snapshot, error)) {
+func Watch(ctx context.Context, last string, outcome Outcome, read func() (*Snapshot, error), changed func(*Snapshot, error) Outcome) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	seen := last
+	seen, told := last, time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -23,9 +35,10 @@ func Watch(ctx context.Context, last string, read func() (*Snapshot, error), cha
 		}
 		snapshot, err := read()
 		now := Fingerprint(snapshot, err)
-		if now == seen && now != last {
+		if now == seen && (now != last || outcome == Refused && time.Since(told) >= refusedInterval) {
 			last = now
-			changed(snapshot, err)
+			outcome = changed(snapshot, err)
+			told = time.Now()
 		}
 		seen = now
 	}

@@ -3,8 +3,10 @@ package source_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -88,16 +90,74 @@ func TestWatch(t *testing.T) {
 					}
 					return versions[r], failures[r]
 				}
-				source.Watch(ctx, versions["a"].Digest(), read, func(s *source.Snapshot, err error) {
+				source.Watch(ctx, versions["a"].Digest(), source.Settled, read, func(s *source.Snapshot, err error) source.Outcome {
 					if err != nil {
 						got = append(got, err.Error())
-						return
+						return source.Settled
 					}
 					got = append(got, names[s.Digest()])
+					return source.Settled
 				})
 			})
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+// What is refused is passed on again, whatever became of it at first, until it is settled or something else comes.
+func TestWatchPassesWhatIsRefusedAgain(t *testing.T) {
+	t.Parallel()
+	a, b := version(t, "a"), version(t, "b")
+	for name, tc := range map[string]struct {
+		reason string
+		first  source.Outcome
+		// is says which version there is after so many seconds, and outcomes what becomes of each that is passed on.
+		is       func(seconds int) *source.Snapshot
+		outcomes []source.Outcome
+		want     []string
+	}{
+		"settled at first": {"nothing is to be tried", source.Settled, func(int) *source.Snapshot { return a }, nil, nil},
+		"refused at first": {
+			"it is tried every 30 seconds, until it is served", source.Refused, func(int) *source.Snapshot { return a },
+			[]source.Outcome{source.Refused, source.Settled}, []string{"30 a", "60 a"},
+		},
+		"refused later": {
+			"a new version is refused, and tried again", source.Settled, func(s int) *source.Snapshot {
+				if s < 10 {
+					return a
+				}
+				return b
+			},
+			[]source.Outcome{source.Refused, source.Settled}, []string{"10 b", "40 b"},
+		},
+		"replaced": {
+			"nobody wants the version that was refused any more", source.Refused, func(s int) *source.Snapshot {
+				if s < 10 {
+					return a
+				}
+				return b
+			},
+			[]source.Outcome{source.Settled}, []string{"10 b"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			names := map[string]string{a.Digest(): "a", b.Digest(): "b"}
+			var got []string
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+				defer cancel()
+				began := time.Now()
+				seconds := func() int { return int(time.Since(began).Seconds()) }
+				source.Watch(ctx, a.Digest(), tc.first, func() (*source.Snapshot, error) { return tc.is(seconds()), nil }, func(s *source.Snapshot, _ error) source.Outcome {
+					got = append(got, fmt.Sprintf("%d %s", seconds(), names[s.Digest()]))
+					return tc.outcomes[len(got)-1]
+				})
+			})
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
 	}
@@ -115,7 +175,7 @@ func TestWatchSeesAnEditOnDisk(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), machine.Patience)
 	defer cancel()
 	changed := make(chan *source.Snapshot)
-	go source.Watch(ctx, first.Digest(), read, func(s *source.Snapshot, err error) {
+	go source.Watch(ctx, first.Digest(), source.Settled, read, func(s *source.Snapshot, err error) source.Outcome {
 		if err != nil {
 			t.Errorf("reading: %v", err)
 		}
@@ -123,6 +183,7 @@ func TestWatchSeesAnEditOnDisk(t *testing.T) {
 		case changed <- s:
 		case <-ctx.Done():
 		}
+		return source.Settled
 	})
 	writeFile(t, dir+"/x.cue", "package x\n\ny: 1\n")
 	select {

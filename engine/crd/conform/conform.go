@@ -131,16 +131,9 @@ type Server struct {
 
 // NewServer prepares a server for one version of crd.
 func NewServer(crd *apiextensionsv1.CustomResourceDefinition, version string) (*Server, error) {
-	if !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version }) {
-		return nil, fmt.Errorf("%s: there is no version %s", crd.Name, version)
-	}
-	internal, err := convert(crd)
+	internal, structural, err := ofVersion(crd, version)
 	if err != nil {
 		return nil, err
-	}
-	structural, err := structure(internal, version)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", crd.Name, err)
 	}
 	found, err := apiextensions.GetSchemaForVersion(internal, version)
 	if err != nil {
@@ -178,6 +171,22 @@ func (s *Server) Admit(object, old map[string]any) (map[string]any, error) {
 		errs = append(errs, broken...)
 	}
 	return stored, errs.ToAggregate()
+}
+
+// ofVersion returns a definition as an API server has it, and the schema of one version.
+func ofVersion(crd *apiextensionsv1.CustomResourceDefinition, version string) (*apiextensions.CustomResourceDefinition, *schema.Structural, error) {
+	if !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version }) {
+		return nil, nil, fmt.Errorf("%s: there is no version %s", crd.Name, version)
+	}
+	internal, err := convert(crd)
+	if err != nil {
+		return nil, nil, err
+	}
+	structural, err := structure(internal, version)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", crd.Name, err)
+	}
+	return internal, structural, nil
 }
 
 func convert(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensions.CustomResourceDefinition, error) {

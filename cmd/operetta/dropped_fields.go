@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/pager"
+	"operetta.dev/engine/crd"
+	"operetta.dev/engine/crd/conform"
+	"operetta.dev/engine/object"
+)
+
+const (
+	// droppedPage is how many resources are read at once. Each has at most 1.5 MiB, and somebody may have made many of those.
+	droppedPage = 25
+	// droppedShown is how many of the fields that a resource would lose are named.
+	droppedShown = 3
+)
+
+// A fieldCheck looks whether resources would lose fields.
+type fieldCheck struct {
+	config     *rest.Config
+	namespaces object.Namespaces
+	log        logr.Logger
+}
+
+// check errors, as the API server does about an invalid definition, if resources have fields that the next definition does
+// not have any more: the API server would drop them at the next write, whoever writes. An administrator may have accepted that by an
+// annotation. No request is sent if the next definition has all fields of the present one. It errors otherwise if the resources cannot be listed.
+func (c fieldCheck) check(ctx context.Context, present, next *apiextensionsv1.CustomResourceDefinition) error {
+	digest := crd.DropsDigest(present, next)
+	if present.Annotations[crd.DropsAnnotation] == digest {
+		return nil
+	}
+	var problems field.ErrorList
+	for i, v := range next.Spec.Versions {
+		found, err := c.version(ctx, present, next, v.Name)
+		if err != nil {
+			return fmt.Errorf("looking for resources that lose fields: %w", err)
+		}
+		if found.count == 0 {
+			continue
+		}
+		at := field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema")
+		problems = append(problems, field.Forbidden(at, fmt.Sprintf(
+			"%s; take the fields out of the resources, or accept that they are lost: kubectl annotate crd %s --overwrite %s=%s", found, next.Name, crd.DropsAnnotation, digest)))
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}, next.Name, problems)
+}
+
+// droppedFields are resources that would lose fields.
+type droppedFields struct {
+	count int
+	// kind, first and fields are those of the first one.
+	kind   string
+	first  types.NamespacedName
+	fields []string
+}
+
+// String names the first resource with its fields, and never a value.
+func (d droppedFields) String() string {
+	name := strings.TrimPrefix(d.first.String(), string(types.Separator)) // there may be no namespace
+	fields := strings.Join(d.fields[:min(len(d.fields), droppedShown)], ", ")
+	if more := len(d.fields) - droppedShown; more > 0 {
+		fields += fmt.Sprintf(" and %d more", more)
+	}
+	out := fmt.Sprintf("%s %s has %s, which would be dropped", d.kind, name, fields)
+	if d.count > 1 {
+		out += fmt.Sprintf("; %d resources have such fields", d.count)
+	}
+	return out
+}
+
+// version looks at the resources as they are in one version that objects are stored in. What is stored in no version loses nothing by it,
+// and a version that is not served cannot be read.
+func (c fieldCheck) version(ctx context.Context, present, next *apiextensionsv1.CustomResourceDefinition, name string) (droppedFields, error) {
+	served := slices.ContainsFunc(present.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served && v.Name == name })
+	if !served || !slices.Contains(present.Status.StoredVersions, name) {
+		return droppedFields{}, nil
+	}
+	before, err := conform.NewFields(present, name)
+	if err != nil {
+		return droppedFields{}, nil // it was not made from a package
+	}
+	after, err := conform.NewFields(next, name)
+	if err != nil || before.Within(after) {
+		return droppedFields{}, err
+	}
+	found, err := c.find(ctx, present, name, after)
+	converted := len(present.Status.StoredVersions) > 1 && present.Spec.Conversion != nil && present.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+	if err != nil && ctx.Err() == nil && (converted || apierrors.IsForbidden(err)) {
+		// Its webhook may be that of a process which begins only with this definition, and who may not list serves no resource either.
+		c.log.Info("nobody knows whether resources lose fields by a new definition: they cannot be listed", "definition", next.Name, "version", name, "error", err.Error())
+		return found, nil
+	}
+	return found, err
+}
+
+// find lists resources and returns those with fields that an API server would drop. It errors if they cannot be listed.
+func (c fieldCheck) find(ctx context.Context, present *apiextensionsv1.CustomResourceDefinition, version string, after conform.Fields) (droppedFields, error) {
+	client, err := c.client(present)
+	if err != nil {
+		return droppedFields{}, err
+	}
+	of := client.Resource(schema.GroupVersionResource{Group: present.Spec.Group, Version: version, Resource: present.Spec.Names.Plural})
+	namespaces := c.namespaces.Lists()
+	if present.Spec.Scope == apiextensionsv1.ClusterScoped {
+		namespaces = object.Namespaces(nil).Lists()
+	}
+	var out droppedFields
+	for _, ns := range namespaces {
+		pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return of.Namespace(ns).List(ctx, o)
+		})
+		pages.PageSize, pages.PageBufferSize = droppedPage, 0
+		err := pages.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+			u, ok := o.(*unstructured.Unstructured)
+			if !ok {
+				return fmt.Errorf("a list has a %T", o)
+			}
+			if fields := after.Dropped(u.Object); len(fields) > 0 {
+				if out.count++; out.count == 1 {
+					out.kind, out.first, out.fields = u.GetKind(), types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, fields
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// client returns one that reads resources as whoever serves them.
+func (c fieldCheck) client(present *apiextensionsv1.CustomResourceDefinition) (*dynamic.DynamicClient, error) {
+	config := c.config
+	if text := present.Annotations[crd.AccountAnnotation]; text != "" {
+		account, err := object.ParseAccount(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", present.Name, crd.AccountAnnotation, err)
+		}
+		config = rest.CopyConfig(config)
+		config.Impersonate = rest.ImpersonationConfig{UserName: account.User()}
+	}
+	return dynamic.NewForConfig(config)
+}
