@@ -88,6 +88,8 @@ func TestADefinitionThatResourcesWouldLoseFieldsByIsRefused(t *testing.T) {
 	accepted, otherwise := both.DeepCopy(), both.DeepCopy()
 	accepted.Annotations = map[string]string{crd.DropsAnnotation: crd.DropsDigest(both, onlyNew)}
 	otherwise.Annotations = map[string]string{crd.DropsAnnotation: crd.DropsDigest(both, thingsWith())}
+	newer, older := both.DeepCopy(), onlyNew.DeepCopy()
+	newer.Annotations, older.Annotations = map[string]string{crd.DefinitionsAnnotation: "3"}, map[string]string{crd.DefinitionsAnnotation: "2"}
 	for name, tc := range map[string]struct {
 		reason        string
 		present, next *apiextensionsv1.CustomResourceDefinition
@@ -103,6 +105,8 @@ func TestADefinitionThatResourcesWouldLoseFieldsByIsRefused(t *testing.T) {
 		"less, and used":     {"the first is named with its fields, and the others are counted", both, onlyNew, precious, nil, 0, "Thing home/b has spec.old, spec.older, which would be dropped; 2 resources have such fields", []string{all, all}},
 		"accepted":           {"an administrator has said so", accepted, onlyNew, precious, nil, 0, "", nil},
 		"another accepted":   {"that was another definition", otherwise, onlyNew, precious, nil, 0, "would be dropped", []string{all, all}},
+		"a newer engine":     {"its definition stays", newer, older, precious, nil, 0, "", nil},
+		"an older engine":    {"its definition is replaced", older, newer, precious, nil, 0, "", nil},
 		"some namespaces":    {"an operator may not list others", both, onlyNew, precious[:1], object.Namespaces{"blue", "red"}, 0, "", []string{"/apis/example.com/v1/namespaces/blue/things", "/apis/example.com/v1/namespaces/red/things"}},
 		"as an account":      {"who serves them may read them", crd.WithAccount(both, "home/robot"), onlyNew, nil, nil, 0, "", []string{all + " system:serviceaccount:home:robot"}},
 		"may not be listed":  {"such an operator serves none of them", both, onlyNew, precious, nil, http.StatusForbidden, "", []string{all}},
