@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -154,11 +155,13 @@ func manifestFiles(file string) ([]string, error) {
 	}
 	var out []string
 	for _, pattern := range []string{"*.yaml", "*.yml", "*.json"} {
-		found, err := filepath.Glob(filepath.Join(file, pattern))
+		found, err := fs.Glob(os.DirFS(file), pattern) // the folder itself is no pattern
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, found...)
+		for _, name := range found {
+			out = append(out, filepath.Join(file, name))
+		}
 	}
 	slices.Sort(out)
 	if len(out) == 0 {

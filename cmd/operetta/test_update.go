@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -18,12 +19,13 @@ func updateTests(s streams, dir string, results []testcase.Result) (bool, error)
 	for _, r := range results {
 		differences = append(differences, r.Differences...)
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "*"+source.TestSuffix))
+	files, err := fs.Glob(os.DirFS(dir), "*"+source.TestSuffix) // the folder itself is no pattern
 	if err != nil {
 		return false, err
 	}
 	changed := false
-	for _, file := range files {
+	for _, name := range files {
+		file := filepath.Join(dir, name)
 		if !slices.ContainsFunc(differences, func(d testcase.Difference) bool { return path.Base(d.Position.File) == filepath.Base(file) }) {
 			continue
 		}

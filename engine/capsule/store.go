@@ -45,11 +45,12 @@ func openStore(dir string, decisions int, limit int64) (*store, error) {
 	}
 	s := &store{dir: dir, decisions: decisions, limit: limit}
 	// A volume has folders of others, which may not be readable, and a file of another shape is somebody's own.
-	found, err := filepath.Glob(filepath.Join(dir, "*", "*", "*", "*"))
+	found, err := fs.Glob(os.DirFS(dir), "*/*/*/*") // the folder itself is no pattern
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range found {
+	for _, name := range found {
+		path := filepath.Join(dir, filepath.FromSlash(name))
 		switch info, err := os.Lstat(path); {
 		case err != nil || !info.Mode().IsRegular():
 		case strings.HasSuffix(path, suffix+unfinished): // a process has ended in between

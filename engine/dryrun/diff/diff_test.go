@@ -112,11 +112,18 @@ func TestWhatASecretHoldsIsHiddenWhereverItIs(t *testing.T) {
 	for _, f := range m.Fields(before, after) {
 		fmt.Fprintln(&out, f)
 	}
+	roles := func(first, second string) string {
+		return `{apiVersion: v1, kind: Team, metadata: {name: x}, spec: {users: [{name: hunter2, roles: [{name: ` + first + `}, {name: ` + second + `}]}]}}`
+	}
+	for _, f := range m.Fields(object(t, roles("a", "b")), object(t, roles("b", "a"))) {
+		fmt.Fprintln(&out, f)
+	}
 	fmt.Fprintln(&out, m.Text("it says hunter2\x1b[0m"))
 	want := `data.***: (none) -> "new"
 data.list: "b" -> ["***",{"***":"*** ***"}]
 data.same: *** -> *** (another)
 data.url: *** -> *** (another)
+spec.users[name=***].roles: (an order) -> (another order)
 it says ***\x1b[0m
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
