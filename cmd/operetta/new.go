@@ -90,11 +90,18 @@ func (f newCRFlags) text(of finding) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return text + optionalFields(of.CRD, of.Sample["apiVersion"], spec), nil
+	if len(spec) > 0 {
+		return text + optionalFields("  # ", of.CRD, of.Sample["apiVersion"], spec), nil
+	}
+	// Without a field, the spec is {} in its line: whoever uncomments fields has to replace all of it.
+	if optional := optionalFields("#   ", of.CRD, of.Sample["apiVersion"], spec); optional != "" {
+		text += "# or, in its place:\n# spec:\n" + optional
+	}
+	return text, nil
 }
 
-// optionalFields returns the fields of a spec that are not set, each as a comment.
-func optionalFields(definition *apiextensionsv1.CustomResourceDefinition, apiVersion any, spec map[string]any) string {
+// optionalFields returns the fields of a spec that are not set, each as a comment that begins like that.
+func optionalFields(begin string, definition *apiextensionsv1.CustomResourceDefinition, apiVersion any, spec map[string]any) string {
 	var b strings.Builder
 	for _, v := range definition.Spec.Versions {
 		if fmt.Sprintf("%s/%s", definition.Spec.Group, v.Name) != apiVersion {
@@ -106,7 +113,7 @@ func optionalFields(definition *apiextensionsv1.CustomResourceDefinition, apiVer
 				continue
 			}
 			p := schema.Properties[name]
-			fmt.Fprintf(&b, "  # %s: %s%s\n", name, defaultOf(&p), about(&p))
+			fmt.Fprintf(&b, "%s%s: %s%s\n", begin, name, defaultOf(&p), about(&p))
 		}
 	}
 	return b.String()
