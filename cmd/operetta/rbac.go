@@ -73,6 +73,8 @@ type rbacFlags struct {
 	accounts  impersonations
 	// metricsToken is the Secret with the token of metrics, or "".
 	metricsToken string
+	// defined is what the files define, once they were read.
+	defined *definedKinds
 }
 
 func newRBAC(s streams) *cobra.Command {
@@ -162,6 +164,12 @@ func (a *accountFlag) Set(text string) error {
 // Type names the value in the help.
 func (a *accountFlag) Type() string { return "namespace/name" }
 
+// definedKinds are what definitions in files say of kinds.
+type definedKinds struct {
+	scopes  vet.Scopes
+	plurals rbac.Plurals
+}
+
 // rights are what roles follow from.
 type rights struct {
 	found    []finding
@@ -185,16 +193,19 @@ func (f *rbacFlags) rights(ctx context.Context, s streams, args []string) (right
 	if err := f.complete(); err != nil {
 		return rights{}, err
 	}
-	scopes, plurals, err := definedIn(ctx, s.in, f.files)
-	if err != nil {
-		return rights{}, err
+	if f.defined == nil { // the standard input and pipes can be read once
+		scopes, plurals, err := definedIn(ctx, s.in, f.files)
+		if err != nil {
+			return rights{}, err
+		}
+		f.defined = &definedKinds{scopes, plurals}
 	}
-	r := rights{plurals: plurals, crds: []string{patch.CRD().Name}}
+	r := rights{plurals: maps.Clone(f.defined.plurals), crds: []string{patch.CRD().Name}}
 	dirs, err := f.folders(args)
 	if err != nil {
 		return rights{}, err
 	}
-	if r.found, err = examineRightsOf(ctx, s, dirs, scopes); err != nil {
+	if r.found, err = examineRightsOf(ctx, s, dirs, f.defined.scopes); err != nil {
 		return rights{}, err
 	}
 	for _, found := range r.found {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -14,7 +15,7 @@ import (
 
 // updateTests writes what is decided into the files of the tests in a folder, where a test wants something else. It
 // reports whether it has changed a file, and errors if one cannot be read or written.
-func updateTests(s streams, dir string, results []testcase.Result) (bool, error) {
+func updateTests(out io.Writer, dir string, results []testcase.Result) (bool, error) {
 	var differences []testcase.Difference
 	for _, r := range results {
 		differences = append(differences, r.Differences...)
@@ -35,7 +36,7 @@ func updateTests(s streams, dir string, results []testcase.Result) (bool, error)
 		}
 		if replaced > 0 {
 			changed = true
-			printLinef(s.out, "updated  %s: %s", file, count(replaced, "value"))
+			printLinef(out, "updated  %s: %s", file, count(replaced, "value"))
 		}
 	}
 	return changed, nil

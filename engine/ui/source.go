@@ -78,7 +78,8 @@ func (r *reader) read(ctx context.Context, key object.Ref, from func(context.Con
 	if kept, fresh := r.fresh(key); fresh {
 		return kept
 	}
-	done := r.flights.DoChan(key.String(), func() (any, error) {
+	// Kinds of two groups may have one name, which is all that a Ref says of them to people.
+	done := r.flights.DoChan(fmt.Sprintf("%#v", key), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
 		if err := r.slots.Acquire(ctx, 1); err != nil {

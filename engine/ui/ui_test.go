@@ -15,6 +15,7 @@ import (
 	"operetta.dev/engine/explain"
 	"operetta.dev/engine/history"
 	"operetta.dev/engine/object"
+	"operetta.dev/engine/status"
 	"operetta.dev/engine/ui"
 )
 
@@ -142,6 +143,44 @@ func TestManyTabsCostNoMoreThanOne(t *testing.T) {
 	if _, _ = ask(t, h, "GET", host, "/"); source.lists.Load() != 2 {
 		t.Error("what is old was not read again")
 	}
+}
+
+// twoGroups has a resource of one name in each group, and answers once it was asked for both.
+type twoGroups struct {
+	asked atomic.Int64
+	both  chan struct{}
+}
+
+func (g *twoGroups) List(context.Context) ([]explain.Resource, error) { return nil, nil }
+
+func (g *twoGroups) Explain(ctx context.Context, ref object.Ref) (explain.Resource, error) {
+	if g.asked.Add(1) == 2 {
+		close(g.both)
+	}
+	select {
+	case <-g.both:
+	case <-ctx.Done():
+		return explain.Resource{}, ctx.Err()
+	}
+	out := shop()
+	out.Phase = status.Phase("of " + ref.Group)
+	return out, nil
+}
+
+// TestResourcesOfTwoGroupsAreNotTakenForOneAnother asks for both while neither was read.
+func TestResourcesOfTwoGroupsAreNotTakenForOneAnother(t *testing.T) {
+	t.Parallel()
+	source := &twoGroups{both: make(chan struct{})}
+	h := ui.New(ui.Options{Source: source, Hosts: []string{host}, Now: time.Now})
+	var tabs sync.WaitGroup
+	for _, group := range []string{"a.example.com", "b.example.com"} {
+		tabs.Go(func() {
+			if _, body := ask(t, h, "GET", host, "/resource/Shop.v1."+group+"/default/my"); !strings.Contains(body, "of "+group) {
+				t.Errorf("the page of %s says %s", group, body)
+			}
+		})
+	}
+	tabs.Wait()
 }
 
 // TestAFailureIsShownAndNotKept has a cluster that fails, and then answers.
