@@ -51,19 +51,6 @@ func Disputed(s map[string]any) bool {
 	return c != nil && (c.Reason == brokenUnserved || c.Reason == brokenAsking)
 }
 
-// Outline returns the part of a status that the predicate of events needs: whether there is an
-// inventory, and whether the status is Disputed.
-func Outline(s map[string]any) map[string]any {
-	out := map[string]any{}
-	if _, has := s["inventory"]; has {
-		out["inventory"] = []any{}
-	}
-	if c := Condition(s, ConditionPackageBroken); c != nil {
-		out["conditions"] = []any{map[string]any{"type": c.Type, "reason": c.Reason}}
-	}
-	return out
-}
-
 // outdated is the condition of a resource that the last good version of a package serves.
 func outdated(in Input) metav1.Condition {
 	return metav1.Condition{

@@ -12,6 +12,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/ownership"
+	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/status"
 )
 
@@ -24,6 +25,8 @@ const (
 	maxCachedSize, maxUnmarkedSize = 64 << 10, 4 << 10
 	// maxMarkLength is the length up to which a mark of a large object is kept.
 	maxMarkLength = 1 << 10
+	// maxLabels is the length up to which the labels of a large custom resource are kept, all or none.
+	maxLabels = 4 << 10
 )
 
 // strippedField marks an object as stripped. No API serves a field of such a name; the objects of one
@@ -46,16 +49,31 @@ func stripObject(object any) (any, error) {
 	}
 	out := stripped(u)
 	kept := map[string]string{}
-	for _, mark := range marks {
-		if v, has := u.GetAnnotations()[mark]; has && len(v) <= maxMarkLength {
-			kept[mark] = v
-		}
-	}
+	keepMarks(kept, u, marks...)
 	out.SetAnnotations(kept)
 	if label, has := u.GetLabels()[ownership.OwnerLabel]; has {
 		out.SetLabels(map[string]string{ownership.OwnerLabel: label})
 	}
 	return out, nil
+}
+
+// keepMarks copies some annotations that are no longer than a mark may be.
+func keepMarks(into map[string]string, from *unstructured.Unstructured, marks ...string) {
+	all := from.GetAnnotations()
+	for _, mark := range marks {
+		if v, has := all[mark]; has && len(v) <= maxMarkLength {
+			into[mark] = v
+		}
+	}
+}
+
+// sizeOfTexts returns the length of all keys and values.
+func sizeOfTexts(all map[string]string) int {
+	n := 0
+	for key, value := range all {
+		n += len(key) + len(value)
+	}
+	return n
 }
 
 // stripFieldSets is the transform of a cache of inputs: no package reads their managed fields. Who has written when is kept,
@@ -94,7 +112,12 @@ func stripResource(object any) (any, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(text)
-	out.SetAnnotations(map[string]string{strippedField: hex.EncodeToString(sum[:])})
+	kept := map[string]string{strippedField: hex.EncodeToString(sum[:])}
+	keepMarks(kept, u, reconcile.AnnotationPaused, reconcile.AnnotationRevisionPin)
+	out.SetAnnotations(kept)
+	if labels := u.GetLabels(); sizeOfTexts(labels) <= maxLabels { // canaries select by them
+		out.SetLabels(labels)
+	}
 	if s, has := u.Object["status"].(map[string]any); has {
 		out.Object["status"] = status.Outline(s)
 	}
