@@ -217,7 +217,7 @@ func identifies(key string, list []any) bool {
 
 // reordered implements finder.
 func (c *shownFields) reordered(at path) {
-	c.fields = append(c.fields, Field{Path: at.String(), Before: "(an order)", After: "(another order)"})
+	c.fields = append(c.fields, Field{Path: c.mask.Text(at.String()), Before: "(an order)", After: "(another order)"})
 }
 
 // add implements finder.

@@ -112,11 +112,15 @@ func TestWhatASecretHoldsIsHiddenWhereverItIs(t *testing.T) {
 	for _, f := range m.Fields(before, after) {
 		fmt.Fprintln(&out, f)
 	}
+	for _, f := range m.Fields(object(t, `{kind: A, spec: {users: [{name: hunter2, roles: [{name: a}, {name: b}]}]}}`), object(t, `{kind: A, spec: {users: [{name: hunter2, roles: [{name: b}, {name: a}]}]}}`)) {
+		fmt.Fprintln(&out, f)
+	}
 	fmt.Fprintln(&out, m.Text("it says hunter2\x1b[0m"))
 	want := `data.***: (none) -> "new"
 data.list: "b" -> ["***",{"***":"*** ***"}]
 data.same: *** -> *** (another)
 data.url: *** -> *** (another)
+spec.users[name=***].roles: (an order) -> (another order)
 it says ***\x1b[0m
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
