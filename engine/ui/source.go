@@ -78,7 +78,8 @@ func (r *reader) read(ctx context.Context, key object.Ref, from func(context.Con
 	if kept, fresh := r.fresh(key); fresh {
 		return kept
 	}
-	done := r.flights.DoChan(key.String(), func() (any, error) {
+	// The text of a key has no group, and two groups may have kinds of one name.
+	done := r.flights.DoChan(key.GroupVersion().String()+" "+key.String(), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
 		if err := r.slots.Acquire(ctx, 1); err != nil {

@@ -144,6 +144,48 @@ func TestManyTabsCostNoMoreThanOne(t *testing.T) {
 	}
 }
 
+// groups is a Source whose resources are named after their group. It answers when it is asked for as many as the gate takes.
+type groups struct {
+	cluster
+
+	asked chan string
+	gate  chan struct{}
+}
+
+func (g *groups) Explain(_ context.Context, ref object.Ref) (explain.Resource, error) {
+	g.asked <- ref.Group
+	<-g.gate
+	out := shop()
+	out.Name = "my-" + ref.Group
+	return out, nil
+}
+
+// TestAPageIsOfItsGroup asks for resources of one name in two groups at once.
+func TestAPageIsOfItsGroup(t *testing.T) {
+	t.Parallel()
+	source := &groups{asked: make(chan string, 2), gate: make(chan struct{})}
+	h := ui.New(ui.Options{Source: source, Hosts: []string{host}})
+	var tabs sync.WaitGroup
+	for _, group := range []string{"a.example", "b.example"} {
+		tabs.Go(func() {
+			if _, body := ask(t, h, "GET", host, "/resource/Shop.v1."+group+"/default/my"); !strings.Contains(body, "my-"+group) {
+				t.Errorf("the page of group %s is of another one:\n%s", group, body)
+			}
+		})
+	}
+	both := time.NewTimer(10 * time.Second)
+	defer both.Stop()
+	for range 2 {
+		select {
+		case <-source.asked:
+		case <-both.C:
+			t.Error("the groups share a read")
+		}
+	}
+	close(source.gate)
+	tabs.Wait()
+}
+
 // TestAFailureIsShownAndNotKept has a cluster that fails, and then answers.
 func TestAFailureIsShownAndNotKept(t *testing.T) {
 	t.Parallel()
