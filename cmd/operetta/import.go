@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"operetta.dev/engine/importer"
@@ -152,17 +153,22 @@ func manifestFiles(file string) ([]string, error) {
 	if info, err := os.Stat(file); file == "-" || err != nil || !info.IsDir() {
 		return []string{file}, nil //nolint:nilerr // who reads the file says why it cannot
 	}
+	out, err := filesIn(file, ".yaml", ".yml", ".json")
+	if err == nil && len(out) == 0 {
+		err = fmt.Errorf("%s has no file that ends in .yaml, .yml or .json", file)
+	}
+	return out, err
+}
+
+// filesIn returns what is in a folder and ends in one of the suffixes, sorted. The name of the folder is no pattern, so
+// that it may have brackets.
+func filesIn(dir string, suffixes ...string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
 	var out []string
-	for _, pattern := range []string{"*.yaml", "*.yml", "*.json"} {
-		found, err := filepath.Glob(filepath.Join(file, pattern))
-		if err != nil {
-			return nil, err
+	for _, e := range entries {
+		if slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(e.Name(), suffix) }) {
+			out = append(out, filepath.Join(dir, e.Name()))
 		}
-		out = append(out, found...)
 	}
-	slices.Sort(out)
-	if len(out) == 0 {
-		return nil, fmt.Errorf("%s has no file that ends in .yaml, .yml or .json", file)
-	}
-	return out, nil
+	return out, err
 }

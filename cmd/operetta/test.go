@@ -168,7 +168,11 @@ func (o testOptions) testFolder(ctx context.Context, s streams, dir string, patt
 	out, err := o.runTests(ctx, e, snapshot, pattern)
 	out.folder = dir
 	if err == nil && o.update && out.failed() {
-		if changed, err := updateTests(s, dir, out.Tests); err != nil || !changed {
+		notes := s.out
+		if o.output == formatJSON {
+			notes = s.err
+		}
+		if changed, err := updateTests(notes, dir, out.Tests); err != nil || !changed {
 			return out, err
 		}
 		o.update = false // what fails now has no value that could be replaced

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -12,13 +13,13 @@ import (
 )
 
 // updateTests writes what is decided into the files of the tests in a folder, where a test wants something else. It
-// reports whether it has changed a file, and errors if one cannot be read or written.
-func updateTests(s streams, dir string, results []testcase.Result) (bool, error) {
+// notes which, reports whether it has changed a file, and errors if one cannot be read or written.
+func updateTests(notes io.Writer, dir string, results []testcase.Result) (bool, error) {
 	var differences []testcase.Difference
 	for _, r := range results {
 		differences = append(differences, r.Differences...)
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "*"+source.TestSuffix))
+	files, err := filesIn(dir, source.TestSuffix)
 	if err != nil {
 		return false, err
 	}
@@ -33,7 +34,7 @@ func updateTests(s streams, dir string, results []testcase.Result) (bool, error)
 		}
 		if replaced > 0 {
 			changed = true
-			printLinef(s.out, "updated  %s: %s", file, count(replaced, "value"))
+			printLinef(notes, "updated  %s: %s", file, count(replaced, "value"))
 		}
 	}
 	return changed, nil
