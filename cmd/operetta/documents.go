@@ -29,8 +29,11 @@ const (
 // A document is one YAML or JSON document of a file.
 type document struct {
 	file string
-	line int    // of its beginning
-	text string // padded with empty lines, so that its line numbers are those of the file
+	line int // of its beginning
+	text string
+	// above is how many lines of the file are above the text. A text that was padded with them would make a stream
+	// of many documents quadratic.
+	above int
 	// object is the value of the document, in the types of Kubernetes' unstructured objects.
 	object map[string]any
 }
@@ -128,15 +131,16 @@ var documentSeparator = regexp.MustCompile(`(?m)^---(?:[ \t\r]|$)`)
 func splitDocuments(file, text string) []document {
 	text = strings.TrimPrefix(text, "\ufeff")
 	var out []document
-	start := 0
+	start, above := 0, 0
 	for _, at := range append(documentSeparator.FindAllStringIndex(text, -1), []int{len(text), len(text)}) {
 		body := text[start:at[0]]
-		before := strings.Count(text[:start], "\n")
 		out = append(out, document{
-			file: file,
-			line: before + strings.Count(leadingSpace(body), "\n") + 1,
-			text: strings.Repeat("\n", before) + body,
+			file:  file,
+			line:  above + strings.Count(leadingSpace(body), "\n") + 1,
+			text:  body,
+			above: above,
 		})
+		above += strings.Count(text[start:at[1]], "\n")
 		start = at[1]
 	}
 	return out
@@ -158,10 +162,12 @@ func (d document) decode() ([]document, error) {
 func (d document) decodeJSON() ([]document, error) {
 	decoder := json.NewDecoder(strings.NewReader(d.text))
 	var out []document
+	end, above := 0, d.above // of the value before
 	for {
-		rest := d.text[decoder.InputOffset():]
-		start := len(d.text) - len(strings.TrimLeft(rest, " \t\r\n"))
-		one := document{file: d.file, line: 1 + strings.Count(d.text[:start], "\n")}
+		start := len(d.text) - len(strings.TrimLeft(d.text[decoder.InputOffset():], " \t\r\n"))
+		above += strings.Count(d.text[end:start], "\n")
+		end = start
+		one := document{file: d.file, line: above + 1, above: above}
 		var raw json.RawMessage
 		err := decoder.Decode(&raw)
 		if errors.Is(err, io.EOF) {
@@ -170,7 +176,7 @@ func (d document) decodeJSON() ([]document, error) {
 		if err != nil {
 			return out, fault.Faults{{Position: one.position(), Message: "malformed JSON: " + err.Error()}}
 		}
-		one.text = strings.Repeat("\n", one.line-1) + string(raw)
+		one.text = string(raw)
 		values, err := one.unmarshal(raw)
 		if err != nil {
 			return out, err
@@ -224,9 +230,9 @@ func (d document) syntaxFault(err error) error {
 		if strings.HasPrefix(m[2], "did not find expected") {
 			f.Position.Line++ // the parser counts the lines of these errors, and only these, from zero
 		}
-		f.Position.Line = min(f.Position.Line, 1+strings.Count(strings.TrimSpace(d.text), "\n")+strings.Count(leadingSpace(d.text), "\n"))
+		f.Position.Line = d.above + min(f.Position.Line, 1+strings.Count(strings.TrimSpace(d.text), "\n")+strings.Count(leadingSpace(d.text), "\n"))
 	}
-	if strings.Contains(leadingSpace(lineAt(d.text, f.Position.Line)), "\t") {
+	if strings.Contains(leadingSpace(lineAt(d.text, f.Position.Line-d.above)), "\t") {
 		f.Hint = "indent with spaces: YAML takes no tabs"
 	}
 	return fault.Faults{f}
@@ -254,13 +260,20 @@ func (d document) listItems() []document {
 	if !isList || !strings.HasSuffix(kind, "List") {
 		return []document{d}
 	}
+	var nodes []*yamlv3.Node
+	if _, list := member(d.root(), "items"); list != nil {
+		nodes = list.Content
+	}
 	var out []document
 	for i, item := range items {
 		object, ok := item.(map[string]any)
 		if !ok {
 			continue // the item is not an object
 		}
-		one := document{file: d.file, line: d.lineOf("items", strconv.Itoa(i)), object: object}
+		one := document{file: d.file, line: d.line, object: object}
+		if i < len(nodes) {
+			one.line = d.above + nodes[i].Line
+		}
 		out = append(out, one.listItems()...)
 	}
 	return out
@@ -276,19 +289,24 @@ func (d document) name() string {
 // lineOf returns the line of a field. If the field is missing, it returns the line of the closest
 // field around it that exists.
 func (d document) lineOf(path ...string) int {
-	var root yamlv3.Node
-	if yamlv3.Unmarshal([]byte(d.text), &root) != nil || len(root.Content) == 0 {
-		return d.line
-	}
-	line, node := d.line, root.Content[0]
+	line, node := d.line, d.root()
 	for _, name := range path {
 		key, value := member(node, name)
 		if value == nil {
 			return line
 		}
-		line, node = key.Line, value
+		line, node = d.above+key.Line, value
 	}
 	return line
+}
+
+// root returns the YAML node of the document, which has no members if the document is an item of a List.
+func (d document) root() *yamlv3.Node {
+	var root yamlv3.Node
+	if yamlv3.Unmarshal([]byte(d.text), &root) != nil || len(root.Content) == 0 {
+		return &yamlv3.Node{}
+	}
+	return root.Content[0]
 }
 
 // member returns the key and the value of a member of a YAML node; an element of a

@@ -4,8 +4,10 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"operetta.dev/test/machine"
 )
 
 // parseDocuments returns the documents of a text as on the standard input.
@@ -47,6 +49,30 @@ func TestDocumentsKnowTheirLines(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}
+		})
+	}
+}
+
+func TestAFileOfManyObjectsIsReadInTime(t *testing.T) {
+	const item = "apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: a}\n"
+	for name, c := range map[string]struct {
+		reason, text        string
+		documents, lastLine int
+	}{
+		"List":       {"kubectl get all prints one", "kind: List\nitems:\n" + strings.Repeat("- "+item, 5000), 5000, 3 + 3*4999},
+		"Stream":     {"a chart renders many documents", strings.Repeat("---\n  "+item, 20_000), 20_000, 2 + 4*19_999},
+		"JSONInARow": {"jq prints them", strings.Repeat("{\"kind\": \"ConfigMap\"}\n", 20_000), 20_000, 20_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			machine.ExpectProcessorTime(t, 5*time.Second, func() {
+				documents, err := parseDocuments(c.text)
+				if err != nil || len(documents) != c.documents {
+					t.Fatalf("%s: %d documents, want %d: %v", c.reason, len(documents), c.documents, err)
+				}
+				if got := documents[len(documents)-1].line; got != c.lastLine {
+					t.Errorf("%s: the last one is in line %d, want %d", c.reason, got, c.lastLine)
+				}
+			})
 		})
 	}
 }

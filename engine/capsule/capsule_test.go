@@ -49,6 +49,7 @@ components: {
 	config: objects: map: {apiVersion: "v1", kind: "ConfigMap", metadata: name: cr.metadata.name, data: {
 		digest: hex.Encode(sha256.Sum256(given))
 	}}
+	own: objects: secret: {apiVersion: "v1", kind: "Secret", metadata: name: cr.metadata.name, stringData: password: "opensesame"}
 	web: {
 		objects: deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: cr.metadata.name, spec: {
 			replicas: cr.spec.replicas
@@ -180,7 +181,7 @@ func TestADecisionIsMadeAgainByteForByteWithoutTheSecret(t *testing.T) {
 	for _, a := range c.Did {
 		did = append(did, a.String())
 	}
-	want := []string{"write the status of Shop town/corner", "apply ConfigMap town/corner", "apply Deployment town/corner"}
+	want := []string{"write the status of Shop town/corner", "apply ConfigMap town/corner", "apply Secret town/corner", "apply Deployment town/corner"}
 	if diff := cmp.Diff(want, did); diff != "" {
 		t.Errorf("what it did (-want +got):\n%s", diff)
 	}
@@ -197,14 +198,14 @@ func TestADecisionIsMadeAgainByteForByteWithoutTheSecret(t *testing.T) {
 	for _, w := range c.Decision.Writes {
 		created = append(created, string(w.Verb)+" "+w.Object)
 	}
-	if diff := cmp.Diff([]string{"create ConfigMap town/corner", "create Deployment town/corner"}, created); diff != "" {
+	if diff := cmp.Diff([]string{"create ConfigMap town/corner", "create Secret town/corner", "create Deployment town/corner"}, created); diff != "" {
 		t.Errorf("the decision (-want +got):\n%s", diff)
 	}
-	for _, secret := range []string{password, "b3BlbiBzZXNhbWUsIHBsZWFzZQ"} {
-		if strings.Contains(string(text), secret) {
-			t.Errorf("the capsule has %q", secret)
-		}
+	o.reconcile(t, "corner")
+	for _, file := range o.files(t, "corner", 2) {
+		expectNoSecret(t, file, password, "b3BlbiBzZXNhbWUsIHBsZWFzZQ", "opensesame", "b3BlbnNlc2FtZQ")
 	}
+	expectNoWriteOfASecret(t, o.files(t, "corner", 2)[1])
 	u, err := o.GetLive(t.Context(), cluster.RefOf(inline.Object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: corner, namespace: town}}`)))
 	if err != nil || u == nil {
 		t.Fatal(err)
@@ -212,6 +213,37 @@ func TestADecisionIsMadeAgainByteForByteWithoutTheSecret(t *testing.T) {
 	digest, _, _ := unstructured.NestedString(u.Object, "data", "digest")
 	if digest == "" || strings.Contains(string(text), digest) {
 		t.Errorf("the capsule has the digest %q of the password", digest)
+	}
+}
+
+// expectNoSecret errors if the file of a capsule, or a dump in it, has one of the texts.
+func expectNoSecret(t *testing.T, file string, texts ...string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range texts {
+		if strings.Contains(string(data), secret) {
+			t.Errorf("the capsule has %q", secret)
+		}
+	}
+}
+
+// expectNoWriteOfASecret errors if the decision of a capsule writes a Secret, or is another one when it is made again.
+func expectNoWriteOfASecret(t *testing.T, file string) {
+	t.Helper()
+	c, err := capsule.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range c.Decision.Writes {
+		if strings.Contains(w.Object, "Secret") {
+			t.Errorf("it would %s %s again", w.Verb, w.Object)
+		}
+	}
+	if again, _ := replay(t, c, inline.Program(t, shop)); !again.Equal(c.Decision) {
+		t.Errorf("it decides otherwise: %v", capsule.Compare(c.Decision, again))
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/redact"
 )
 
 // A Decision is what one reconcile does in memory.
@@ -128,30 +129,37 @@ func (n *noting) Evaluate(s program.Session) (program.Rollout, error) {
 	return out, err
 }
 
-// marksSecret reports whether a change writes nothing but the marks of the engine to a Secret. A capsule has other
-// values than the cluster and none of these marks, so this says nothing of what the operator does.
+// marksSecret reports whether a change writes nothing but the marks of the engine to a Secret, and values that it has
+// already. A capsule has other values than the cluster and none of these marks, so this says nothing of what the
+// operator does.
 func marksSecret(e cluster.ObjectChange) bool {
 	if e.Verb != cluster.Updated || e.Ref.GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
 		return false
 	}
-	return len(fields(withoutEmpty(e.Before), withoutEmpty(e.Object), "")) == 0
+	return len(fields(asStored(e.Before), asStored(e.Object), "")) == 0
 }
 
-// withoutEmpty returns a Secret without the maps of values that are empty: an API server stores none.
-func withoutEmpty(u *unstructured.Unstructured) *unstructured.Unstructured {
+// asStored returns a Secret as an API server stores it, with masks for its values: it has one map of them, or none.
+func asStored(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if u == nil {
 		return nil
 	}
-	out := &unstructured.Unstructured{Object: maps.Clone(u.Object)}
+	out := u.DeepCopy()
+	redact.MaskSecret(out.Object)
+	values := map[string]any{}
 	for _, field := range []string{"data", "stringData"} {
-		if values, is := out.Object[field].(map[string]any); is && len(values) == 0 {
-			delete(out.Object, field)
-		}
+		some, _ := out.Object[field].(map[string]any)
+		maps.Copy(values, some)
+		delete(out.Object, field)
+	}
+	if len(values) > 0 {
+		out.Object["data"] = values
 	}
 	return out
 }
 
-// writeOf returns a change as a Write.
+// writeOf returns a change as a Write. It has masks for the values of a Secret: a package may render some, and a capsule
+// has none.
 func writeOf(e cluster.ObjectChange) Write {
 	out := Write{Verb: e.Verb, Object: e.Ref.String()}
 	if e.Verb != cluster.Deleted && e.Object != nil {
@@ -159,6 +167,7 @@ func writeOf(e cluster.ObjectChange) Write {
 		for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {
 			unstructured.RemoveNestedField(u.Object, "metadata", field)
 		}
+		redact.MaskSecret(u.Object)
 		out.Manifest = u.Object
 	}
 	return out

@@ -38,14 +38,22 @@ type graphImport struct {
 	// reasons say what cannot be imported.
 	reasons []string
 	objects int
+	// secrets are imported with their content.
+	secrets bool
 }
 
 // importGraph returns a package for a ResourceGraphDefinition: its schema, a component for each of its resources, and an
 // input for each external one. It errors with a RefusedError for what has no counterpart.
 func importGraph(ctx context.Context, given Object, o Options) (Result, error) {
-	g := &graphImport{name: o.Package.Name, at: given.At, cel: &celWriter{roots: map[string]string{"schema": "cr"}, imports: map[string]bool{}}}
+	g := &graphImport{name: o.Package.Name, at: given.At, secrets: o.Secrets, cel: &celWriter{roots: map[string]string{"schema": "cr"}, imports: map[string]bool{}}}
 	schema, _, _ := unstructured.NestedMap(given.Manifest, "spec", "schema")
 	resources, _, _ := unstructured.NestedSlice(given.Manifest, "spec", "resources")
+	if o.Release != "" {
+		g.refusef("metadata.name", "a ResourceGraphDefinition names its objects itself, so that there is no --release in it")
+	}
+	if o.API != "" {
+		g.refusef("spec.schema", "a ResourceGraphDefinition has the schema of its kind itself, so that there is no --api")
+	}
 	g.learn(resources)
 	header := g.header(schema, o.Package)
 	for i, r := range resources {
@@ -162,6 +170,7 @@ func (g *graphImport) resource(at string, r map[string]any) {
 	}
 	template, _ := r["template"].(map[string]any)
 	g.objects++
+	g.refuseSecret(at+".template", template)
 	var b strings.Builder
 	fmt.Fprintf(&b, "components: %s: {\n", label(id))
 	if when := g.conditions(at+".includeWhen", r["includeWhen"]); len(when) > 0 {
@@ -175,6 +184,23 @@ func (g *graphImport) resource(at string, r map[string]any) {
 	}
 	b.WriteString("}\n")
 	g.parts = append(g.parts, b.String())
+}
+
+// refuseSecret refuses a Secret whose content is in the definition, unless it was asked for. A value that is an expression
+// as a whole comes from elsewhere.
+func (g *graphImport) refuseSecret(at string, template map[string]any) {
+	if g.secrets || template["apiVersion"] != "v1" || template["kind"] != "Secret" {
+		return
+	}
+	for _, field := range []string{"data", "stringData"} {
+		content, _ := template[field].(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(content)) {
+			text, _ := content[name].(string)
+			if _, whole := wholeExpression(text); !whole && content[name] != nil {
+				g.refusef(at+"."+field+"."+name, "its content would stand in the package; refer to the Secret with an externalRef, or import it with --secrets")
+			}
+		}
+	}
 }
 
 // external adds an input.

@@ -103,6 +103,30 @@ func (r *Redactor) Add(object map[string]any) {
 	}
 }
 
+// MaskSecret replaces the values in an object by Mask if it is a Secret, also in the annotations that repeat or reveal
+// them. The names of the values stay.
+func MaskSecret(object map[string]any) {
+	if object["apiVersion"] != "v1" || object["kind"] != "Secret" {
+		return
+	}
+	for _, field := range contentFields {
+		content, isMap := object[field].(map[string]any)
+		if !isMap && object[field] != nil {
+			object[field] = Mask
+		}
+		for name := range content {
+			content[name] = Mask
+		}
+	}
+	meta, _ := object["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	for _, name := range []string{saltAnnotation, lastAppliedAnnotation} {
+		if _, has := annotations[name]; has {
+			annotations[name] = Mask
+		}
+	}
+}
+
 // addContent adds the values of a Secret.
 func (r *Redactor) addContent(secret map[string]any) {
 	for _, field := range contentFields {
