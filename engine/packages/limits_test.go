@@ -127,9 +127,15 @@ func TestAContentIsHeldBackByWhatItWouldDelete(t *testing.T) {
 			{func(s *site) {
 				s.memory.Refuse(refuseRevisions)
 				s.apply("p", withLimits(text("Thing", "b"), one))
-			}, "False NotKept", []string{planned, "install", "install", "outdated: NotKept" + sayswhy}}, // and then that of the version before
-			{func(s *site) { s.now = s.now.Add(2 * planFresh) }, "False NotKept", []string{"install", "install"}},
+			}, "False NotKept", []string{planned, "outdated: NotKept" + sayswhy}},
+			{func(s *site) { s.now = s.now.Add(2 * planFresh) }, "False NotKept", nil},
 			{func(s *site) { s.memory.Refuse(nil) }, "True Served", []string{"install", "swap Thing"}},
+		}},
+		"a content too large to be kept": {"no API server would store it, and it is not tried again", []turn{
+			{apply(text("Thing", "a")), "True Served", []string{"install", "serve Thing"}},
+			{apply(commented(text("Thing", "b"), 7<<18)), "False SourceTooLarge", []string{"outdated: SourceTooLarge" + sayswhy}},
+			{func(s *site) { s.now = s.now.Add(time.Hour) }, "False SourceTooLarge", nil},
+			{apply(text("Thing", "b")), "True Served", []string{"install", "swap Thing"}},
 		}},
 		"resources that are gone": {"the plan is made again after some time", []turn{
 			begin, beyond, {func(s *site) { s.impact, s.now = Impact{}, s.now.Add(planAgain) }, "True Served", []string{planned, "install", "swap Thing"}},
@@ -366,4 +372,14 @@ func (s *site) peek() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls
+}
+
+// commented returns a content with comments of so many bytes.
+func commented(content map[string]any, bytes int) map[string]any {
+	source, _ := content["source"].(map[string]any)
+	files, _ := source["inline"].(map[string]any)
+	for _, name := range []string{"one.cue", "two.cue"} { // one file may have 1 MiB
+		files[name] = "package p\n\n// " + strings.Repeat("x", bytes/2) + "\n"
+	}
+	return content
 }

@@ -384,13 +384,16 @@ func (r *Reconciler) accept(ctx context.Context, p Package, s *state, c Candidat
 	if err := r.setFinalizer(ctx, p); err != nil {
 		return &problem{stage: serving, reason: ReasonNotServed, message: err.Error(), err: err}
 	}
+	if err := r.keeper().mayKeep(ctx, p, s, c.Program.Snapshot()); err != nil {
+		return notKept(err)
+	}
 	r.Accounts.ActAs(kind.GroupKind(), p.account)
 	s.defined = c.Program.Digest() // or not: if it fails, nobody knows what the cluster has
 	if err := r.install(ctx, p, s, c.CRD); err != nil {
 		return notInstalled(err)
 	}
 	if err := r.keeper().keep(ctx, p, s, c.Program.Snapshot()); err != nil {
-		return &problem{stage: loading, reason: ReasonNotKept, message: err.Error(), err: err}
+		return notKept(err)
 	}
 	if err := r.serve(ctx, p, s, c.Program); err != nil {
 		return &problem{stage: serving, reason: ReasonNotServed, message: err.Error(), err: err}

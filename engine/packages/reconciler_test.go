@@ -333,7 +333,8 @@ func TestWhatAPackageGoesThrough(t *testing.T) {
 		}},
 		"a content that cannot be kept": {"a restart could not go back to it, so it is not served", []turn{
 			{apply(text("Thing", "a")), "True Served", []string{"install", "serve Thing"}},
-			{func(s *site) { s.memory.Refuse(refuseRevisions); s.apply("p", text("Thing", "b")) }, "False NotKept", []string{"install", "install", "outdated: NotKept" + sayswhy}}, // and then that of the version before
+			{func(s *site) { s.memory.Refuse(refuseRevisions); s.apply("p", text("Thing", "b")) }, "False NotKept", []string{"outdated: NotKept" + sayswhy}}, // its definition is not installed either
+			{func(s *site) { s.now = s.now.Add(time.Hour) }, "False NotKept", nil},
 			{func(s *site) { s.memory.Refuse(nil) }, "True Served", []string{"install", "swap Thing"}},
 		}},
 		"a definition of somebody else": {"it is not replaced, and nothing is kept", []turn{

@@ -170,6 +170,14 @@ func (p *problem) location(name string) string {
 	return where + seeStatus(name)
 }
 
+// notKept returns why a content is not kept as a revision. One that is too large is not tried again before it changes.
+func notKept(err error) *problem {
+	if _, large := errors.AsType[*revisionSizeError](err); large {
+		return &problem{stage: loading, reason: ReasonSourceTooLarge, message: err.Error()}
+	}
+	return &problem{stage: loading, reason: ReasonNotKept, message: err.Error(), err: err}
+}
+
 // notInstalled returns why a definition is not installed.
 func notInstalled(err error) *problem {
 	out := &problem{stage: defining, reason: ReasonCRDNotInstalled, message: err.Error(), err: err}

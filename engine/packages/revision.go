@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -205,10 +206,39 @@ func parseRevision(p Package, u *unstructured.Unstructured) (revision, error) {
 	return revision{name: u.GetName(), uid: u.GetUID(), number: number, digest: digest, provenance: u.GetAnnotations()[provenanceAnnotation], snapshot: snapshot}, nil
 }
 
-// keep makes a content the revision that was accepted last.
-func (k keeper) keep(ctx context.Context, p Package, s *state, snapshot *source.Snapshot) error {
-	if err := k.readRevisions(ctx, p, s); err != nil {
+// maxRevision is how long the JSON of a revision may be: an API server stores no object above 1.5 MiB.
+const maxRevision = 3 << 19
+
+// A revisionSizeError says that a content is too large for a revision.
+type revisionSizeError struct{ size int }
+
+// Error says how much it has, and how much it may have.
+func (e *revisionSizeError) Error() string {
+	return fmt.Sprintf("the files take %d bytes in a PackageRevision, which may have %d; split the package", e.size, maxRevision)
+}
+
+// mayKeep errors if a content could not be kept: its definition must not be installed then, as resources would lose the fields that
+// it does not have while the version before goes on.
+func (k keeper) mayKeep(ctx context.Context, p Package, s *state, snapshot *source.Snapshot) error {
+	want, _, err := k.next(ctx, p, s, snapshot)
+	if err != nil || want == nil {
 		return err
+	}
+	text, err := json.Marshal(want.Object)
+	if err != nil {
+		return fmt.Errorf("package %s: keeping the content: %w", p.Name, err)
+	}
+	if len(text) > maxRevision {
+		return &revisionSizeError{len(text)}
+	}
+	_, err = k.apply(ctx, k.cluster.DryRun(), p, s, want)
+	return err
+}
+
+// next returns the revision that a content would be, with its number, or nil if it is the newest one.
+func (k keeper) next(ctx context.Context, p Package, s *state, snapshot *source.Snapshot) (*unstructured.Unstructured, int64, error) {
+	if err := k.readRevisions(ctx, p, s); err != nil {
+		return nil, 0, err
 	}
 	from := s.content.provenance
 	number, present := int64(1), types.UID("")
@@ -217,18 +247,37 @@ func (k keeper) keep(ctx context.Context, p Package, s *state, snapshot *source.
 		number = newest.number + 1
 		if newest.digest == snapshot.Digest() {
 			if newest.provenance == from {
-				return nil
+				return nil, 0, nil
 			}
 			number, present = newest.number, newest.uid // it is the same one, and was verified anew
 		}
 	}
 	want := newRevision(p, snapshot, number, from)
 	want.SetUID(present)
-	u, err := k.cluster.Apply(ctx, want)
+	return want, number, nil
+}
+
+// apply writes a revision to a cluster, or to the dry run of one.
+func (k keeper) apply(ctx context.Context, to cluster.Cluster, p Package, s *state, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	u, err := to.Apply(ctx, want)
 	if err != nil {
 		s.revisionsRead = false // somebody else may have written or deleted it
-		return fmt.Errorf("package %s: keeping the content: %w", p.Name, err)
+		return nil, fmt.Errorf("package %s: keeping the content: %w", p.Name, err)
 	}
+	return u, nil
+}
+
+// keep makes a content the revision that was accepted last.
+func (k keeper) keep(ctx context.Context, p Package, s *state, snapshot *source.Snapshot) error {
+	want, number, err := k.next(ctx, p, s, snapshot)
+	if err != nil || want == nil {
+		return err
+	}
+	u, err := k.apply(ctx, k.cluster, p, s, want)
+	if err != nil {
+		return err
+	}
+	from := s.content.provenance
 	s.revisions = slices.DeleteFunc(s.revisions, func(v revision) bool { return v.number == number })
 	s.revisions = append(s.revisions, revision{name: u.GetName(), uid: u.GetUID(), number: number, digest: snapshot.Digest(), provenance: from, snapshot: snapshot})
 	sortRevisions(s.revisions)
