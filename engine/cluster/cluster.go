@@ -114,6 +114,10 @@ type Cluster interface { //nolint:interfacebloat // the engine reads and writes 
 
 	// Scope returns the scope of a kind. It errors with a KindNotServedError if there is none.
 	Scope(ctx context.Context, kind schema.GroupVersionKind) (Scope, error)
+
+	// ServedVersion returns a version in which a kind is served now, or "" if there is none: a
+	// KindNotServedError may be about one version alone. It asks the API server for all kinds.
+	ServedVersion(ctx context.Context, kind schema.GroupKind) (string, error)
 }
 
 // A KindNotServedError says that the cluster does not serve a kind, usually because its

@@ -28,7 +28,18 @@ func Uncached(config *rest.Config) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Live{Client: c, Direct: c, Kinds: Kinds(config)}, nil
+	return &Live{Client: c, Direct: c, Kinds: reachable(Kinds(config))}, nil
+}
+
+// reachable returns a function that leaves out the kinds of groups that do not answer: a command shows what there is.
+func reachable(kinds func() ([]schema.GroupVersionKind, error)) func() ([]schema.GroupVersionKind, error) {
+	return func() ([]schema.GroupVersionKind, error) {
+		out, err := kinds()
+		if len(out) > 0 {
+			return out, nil
+		}
+		return nil, err
+	}
 }
 
 // KindNamed returns the kind that a word means as in kubectl get: a kind, a resource in singular or plural,
@@ -49,33 +60,58 @@ func KindNamed(config *rest.Config, word string) (schema.GroupVersionKind, error
 	return mapper.KindFor(group.WithVersion(""))
 }
 
-// Resources lists what an API server serves, each kind in its preferred version.
+// Resources lists what an API server serves, each kind in its preferred version. A broken aggregated API hides
+// only its own kinds.
 func Resources(config *rest.Config) ([]*metav1.APIResourceList, error) {
-	d, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	lists, err := d.ServerPreferredResources()
-	if err != nil && len(lists) == 0 { // a broken aggregated API hides only its own kinds
+	lists, err := preferred(config)
+	if err != nil && len(lists) == 0 {
 		return nil, err
 	}
 	return lists, nil
 }
 
+// preferred lists what an API server serves, each kind in its preferred version, and what it does not know.
+func preferred(config *rest.Config) ([]*metav1.APIResourceList, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return d.ServerPreferredResources()
+}
+
 // Kinds returns a function for Live.Kinds: it lists every kind, in its preferred version, that can be
-// listed and deleted.
+// listed and deleted. With them it errors if a group does not answer that may have objects.
 func Kinds(config *rest.Config) func() ([]schema.GroupVersionKind, error) {
 	return func() ([]schema.GroupVersionKind, error) {
-		lists, err := Resources(config)
-		if err != nil {
-			return nil, err
-		}
+		lists, err := preferred(config)
 		var out []schema.GroupVersionKind
 		for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
 			for _, r := range list.APIResources {
 				out = append(out, schema.FromAPIVersionAndKind(list.GroupVersion, r.Kind))
 			}
 		}
-		return out, nil
+		if onlyMetricsFailed(err) {
+			err = nil
+		}
+		return out, err
 	}
+}
+
+// onlyMetricsFailed reports whether an error of discovery is about groups of metrics alone. These have no objects that
+// anybody writes, and in many clusters nothing has served them for years.
+func onlyMetricsFailed(err error) bool {
+	failed, ok := discovery.GroupDiscoveryFailedErrorGroups(err)
+	for of := range failed {
+		ok = ok && strings.HasSuffix(of.Group, "metrics.k8s.io")
+	}
+	return ok
+}
+
+// onlyOthersFailed reports whether an error of discovery is about other groups alone.
+func onlyOthersFailed(err error, group string) bool {
+	failed, ok := discovery.GroupDiscoveryFailedErrorGroups(err)
+	for of := range failed {
+		ok = ok && of.Group != group
+	}
+	return ok
 }

@@ -24,7 +24,8 @@ type Live struct {
 	Client client.Client
 	// Direct reads from the API server, and writes without waiting for a cache.
 	Direct client.Client
-	// Kinds lists every kind that can be listed and deleted.
+	// Kinds lists every kind that can be listed and deleted. If that is not known of some groups, it returns
+	// the kinds of the others with the error of discovery.
 	Kinds func() ([]schema.GroupVersionKind, error)
 	// Namespaces are where Owned lists the kinds that the operator may not list in all namespaces; nil
 	// is none.
@@ -318,6 +319,20 @@ func (l *Live) Scope(_ context.Context, kind schema.GroupVersionKind) (Scope, er
 		return ClusterScoped, nil
 	}
 	return Namespaced, nil
+}
+
+// ServedVersion implements Cluster. The RESTMapper does not know: it keeps versions that are gone.
+func (l *Live) ServedVersion(_ context.Context, kind schema.GroupKind) (string, error) {
+	kinds, err := l.Kinds()
+	for _, k := range kinds {
+		if k.GroupKind() == kind {
+			return k.Version, nil
+		}
+	}
+	if err == nil || onlyOthersFailed(err, kind.Group) {
+		return "", nil
+	}
+	return "", fmt.Errorf("looking for versions of %s: %w", kind.Kind, err)
 }
 
 // ApplyStatus implements Cluster.

@@ -2,7 +2,10 @@ package cluster_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/object"
 	"operetta.dev/engine/ownership"
@@ -150,5 +154,64 @@ func TestOwnedFindsWhatHasALabelOfWhateverKind(t *testing.T) {
 		if found, err := s.Owned(t.Context(), namespace, ownership.OwnerLabel, s.Namespace); err != nil || len(found) != want {
 			t.Errorf("in namespace %s are %d, and an error %v, want %d", namespace, len(found), err, want)
 		}
+	}
+}
+
+// discovered returns an API server that serves ConfigMaps in v1, Budgets in budgets.example.com/v1, and a
+// group that does not answer.
+func discovered(t *testing.T, silent string) *rest.Config {
+	t.Helper()
+	resources := func(version, kind string) metav1.APIResourceList {
+		return metav1.APIResourceList{GroupVersion: version, APIResources: []metav1.APIResource{{Name: strings.ToLower(kind) + "s", Kind: kind, Verbs: metav1.Verbs{"list", "delete"}}}}
+	}
+	group := func(name string) metav1.APIGroup {
+		version := metav1.GroupVersionForDiscovery{GroupVersion: name + "/v1", Version: "v1"}
+		return metav1.APIGroup{Name: name, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version}
+	}
+	answers := map[string]any{
+		"/api":                         metav1.APIVersions{Versions: []string{"v1"}},
+		"/api/v1":                      resources("v1", "ConfigMap"),
+		"/apis":                        metav1.APIGroupList{Groups: []metav1.APIGroup{group("budgets.example.com"), group(silent)}},
+		"/apis/budgets.example.com/v1": resources("budgets.example.com/v1", "Budget"),
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, ok := answers[r.URL.Path]
+		if !ok {
+			http.Error(w, "nobody serves it", http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL}
+}
+
+func TestOwnedLeavesNoGroupOutThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason, silent string
+		kinds          func(*rest.Config) func() ([]schema.GroupVersionKind, error)
+		wrong          bool
+	}{
+		"a group of objects": {"an inventory without them would never be missed", "shops.example.com", cluster.Kinds, true},
+		"metrics":            {"nobody owns any, and they may be dead for ever", "custom.metrics.k8s.io", cluster.Kinds, false},
+		"a command shows these": {"what there is is better than nothing", "shops.example.com", func(c *rest.Config) func() ([]schema.GroupVersionKind, error) {
+			live, err := cluster.Uncached(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return live.Kinds
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			live := permitted("", "ConfigMap", "Budget")
+			live.Kinds = row.kinds(discovered(t, row.silent))
+			found, err := live.Owned(t.Context(), "", "owner", "me")
+			if (err != nil) != row.wrong || err == nil && len(found) != 2 {
+				t.Errorf("%s: got %d objects and error %v", row.reason, len(found), err)
+			}
+		})
 	}
 }

@@ -40,3 +40,26 @@ func TestWhoAsksForVersionsGetsWhatTheCacheHas(t *testing.T) {
 		}
 	}
 }
+
+func TestAKindIsServedInSomeVersionOrItIsUnknown(t *testing.T) {
+	t.Parallel()
+	live := &cluster.Live{Kinds: cluster.Kinds(discovered(t, "shops.example.com"))}
+	for name, row := range map[string]struct {
+		reason string
+		kind   schema.GroupKind
+		want   string
+		wrong  bool
+	}{
+		"it is served":                {"its objects are there in another version", schema.GroupKind{Group: "budgets.example.com", Kind: "Budget"}, "v1", false},
+		"it is gone":                  {"the group that does not answer is another", schema.GroupKind{Group: "budgets.example.com", Kind: "Plan"}, "", false},
+		"its group does not answer":   {"it may be there", schema.GroupKind{Group: "shops.example.com", Kind: "Shop"}, "", true},
+		"its group is not even known": {"its definition was deleted", schema.GroupKind{Group: "gone.example.com", Kind: "Gone"}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got, err := live.ServedVersion(t.Context(), row.kind); got != row.want || (err != nil) != row.wrong {
+				t.Errorf("%s: got %q and error %v", row.reason, got, err)
+			}
+		})
+	}
+}

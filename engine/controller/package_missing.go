@@ -205,17 +205,36 @@ func (s *packageMissingTeardown) noteWithdrawn(k packageMissingKind) {
 	s.mu.Lock()
 	ctx := s.ctx
 	s.mu.Unlock()
-	if ctx == nil || !s.tearsDown() || s.outOfScope(k) {
+	if ctx == nil || !s.tearsDown() {
 		return
+	}
+	if err := s.lookAtWithdrawn(ctx, k); err != nil {
+		s.watching.Go(func() {
+			s.retry(ctx, lookingAtWithdrawn, func() error { return s.lookAtWithdrawn(ctx, k) })
+		})
+	}
+}
+
+// lookingAtWithdrawn is what retry says that a look at the resources of a withdrawn package is.
+const lookingAtWithdrawn = "looking at the resources of a package that is not served any more"
+
+// lookAtWithdrawn watches a kind if a resource has objects, and nobody serves it by now. It errors if that cannot be told
+// yet: the resources would hang in their deletion until the next start.
+func (s *packageMissingTeardown) lookAtWithdrawn(ctx context.Context, k packageMissingKind) error {
+	if s.outOfScope(k) {
+		return nil
 	}
 	waiting, err := s.hasWaiting(ctx, k)
-	if err != nil {
-		s.log.Info("resources of a package that is not served any more are not looked at", "package", k.pkg, "error", err.Error())
-		return
-	}
-	if waiting {
+	switch {
+	case apierrors.IsForbidden(err):
+		s.log.Info("resources of a package that is not served any more are not looked at: the operator may not list them", "package", k.pkg, "kind", k.GroupKind().String())
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return err
+	case waiting:
 		s.start(ctx, k)
 	}
+	return nil
 }
 
 // page is how many resources one request lists.

@@ -3,9 +3,16 @@ package controller
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/client-go/rest"
+	"operetta.dev/test/machine"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
@@ -79,12 +86,14 @@ func TestAKindThatIsWithdrawnIsTornDownUnlessItIsLookedForLater(t *testing.T) {
 		reason              string
 		held, tried, leaves bool
 		watched             bool
+		failures            int32
 	}{
-		"it has run":              {"its resources may have objects", false, false, false, true},
-		"it has run, all tried":   {"nobody looks for it any more", false, true, false, true},
-		"it is held":              {"its Package may be served anew, and it is looked for once all have been tried", true, false, false, false},
-		"it is held, all tried":   {"the process before has reconciled it, and nobody looks for it any more", true, true, false, true},
-		"left to other processes": {"a person has said so", true, true, true, false},
+		"it has run":              {"its resources may have objects", false, false, false, true, 0},
+		"it has run, all tried":   {"nobody looks for it any more", false, true, false, true, 0},
+		"it is held":              {"its Package may be served anew, and it is looked for once all have been tried", true, false, false, false, 0},
+		"it is held, all tried":   {"the process before has reconciled it, and nobody looks for it any more", true, true, false, true, 0},
+		"left to other processes": {"a person has said so", true, true, true, false, 0},
+		"the first look fails":    {"its resources would hang in their deletion until the next start", false, false, false, true, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -93,7 +102,7 @@ func TestAKindThatIsWithdrawnIsTornDownUnlessItIsLookedForLater(t *testing.T) {
 			if row.leaves {
 				options.PackageMissing = LeaveWithoutPackage
 			}
-			m, err := New(&rest.Config{Host: serverOf(t, p, "one")}, options)
+			m, err := New(&rest.Config{Host: failingLooks(t, serverOf(t, p, "one"), row.failures)}, options)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,9 +121,38 @@ func TestAKindThatIsWithdrawnIsTornDownUnlessItIsLookedForLater(t *testing.T) {
 			if err := m.Withdraw(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
-			if watched := m.packageMissing.watched[kind] != nil; watched != row.watched || m.held.holds(kind) {
+			isWatched := func() bool {
+				m.packageMissing.mu.Lock()
+				defer m.packageMissing.mu.Unlock()
+				return m.packageMissing.watched[kind] != nil
+			}
+			if row.failures > 0 {
+				machine.Eventually(t, "the watch of the kind", isWatched)
+			}
+			if watched := isWatched(); watched != row.watched || m.held.holds(kind) {
 				t.Errorf("%s: watched: %t, held: %t", row.reason, watched, m.held.holds(kind))
 			}
 		})
 	}
+}
+
+// failingLooks returns a server that passes requests on, but fails the first lists of resources that have objects.
+func failingLooks(t *testing.T, server string, failures int32) string {
+	t.Helper()
+	to, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left atomic.Int32
+	left.Store(failures)
+	pass := httputil.NewSingleHostReverseProxy(to)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("limit") == strconv.Itoa(page) && left.Add(-1) >= 0 {
+			http.Error(w, "not now", http.StatusInternalServerError)
+			return
+		}
+		pass.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { proxy.CloseClientConnections(); proxy.Close() })
+	return proxy.URL
 }

@@ -120,6 +120,19 @@ func (p Patch) Targets(kind schema.GroupKind, name string) bool {
 	return p.Target == Target{GroupKind: kind, Name: name}
 }
 
+// IsFor reports what Targets does of the Patch that an object is, without parsing it: all Patches of a namespace are
+// looked at for each resource. It may be true of an object that is no valid Patch.
+func IsFor(u *unstructured.Unstructured, kind schema.GroupKind, name string) bool {
+	target, found, err := unstructured.NestedFieldNoCopy(u.Object, "spec", "target")
+	fields, ok := target.(map[string]any)
+	if err != nil || !found || !ok {
+		return false // as the target that Parse reads
+	}
+	version, _ := fields["apiVersion"].(string)
+	of, _ := fields["kind"].(string)
+	return fields["name"] == name && schema.FromAPIVersionAndKind(version, of).GroupKind() == kind
+}
+
 // sortedByOrder returns patches in the order in which they are applied.
 func sortedByOrder(patches []Patch) []Patch {
 	return slices.SortedStableFunc(slices.Values(patches), func(a, b Patch) int {

@@ -57,7 +57,7 @@ func (l *Reconciler) configInputs() []program.Input {
 
 var configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 
-// A ConfigError says that a layer of configuration is not YAML.
+// A ConfigError says that a layer of configuration is not YAML, or too large.
 type ConfigError struct {
 	cause error
 	// Tenant says that the layer is the annotation of the resource, and the others are valid.
@@ -73,6 +73,9 @@ func (e *ConfigError) Unwrap() error { return e.cause }
 // parsedLayer parses one layer. It errors with its origin.
 func parsedLayer(origin, text string) (program.Layer, error) {
 	layer := program.Layer{Origin: origin}
+	if err := checkExpandedSize(text); err != nil {
+		return layer, fmt.Errorf("%s: %w", origin, err)
+	}
 	if err := yaml.Unmarshal([]byte(text), &layer.Values); err != nil {
 		return layer, fmt.Errorf("%s: %w", origin, err)
 	}

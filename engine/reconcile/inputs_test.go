@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -125,10 +126,19 @@ func TestConfigurationComesInLayers(t *testing.T) {
 	b.put(settings(configKey.Namespace, configKey.Name, nil))
 	expect("an empty ConfigMap says nothing", "web:1 8 2")
 
+	long := "a: &a \"" + strings.Repeat("x", 4<<10) + "\"\n"
+	doubled := "b0: &b0 [*a, *a]\n"
+	for i := range 20 {
+		doubled += fmt.Sprintf("b%d: &b%d [*b%d, *b%d]\n", i+1, i+1, i, i)
+	}
 	for text, parts := range map[string][]string{
-		"limits: {cpu: many}": {"config.limits.cpu", "shop/body.cue:", "set by annotation operetta.dev/config"},
-		"{: [":                {"annotation operetta.dev/config: ", "yaml"},
-		"limits: {cpus: 1}":   {"config.limits.cpus: unknown field", "set by annotation operetta.dev/config", "there are cpu, memory"},
+		long + "limits: {cpu: [" + strings.Repeat("*a,", 4<<10) + "]}": {"annotation operetta.dev/config: ", "more than 1048576 bytes once its aliases are expanded"},
+		long + doubled:                {"annotation operetta.dev/config: ", "once its aliases are expanded"},
+		"a: &a [*a]":                  {"annotation operetta.dev/config: ", "once its aliases are expanded"},
+		"a: &a 8\nlimits: {cpus: *a}": {"config.limits.cpus: unknown field"},
+		"limits: {cpu: many}":         {"config.limits.cpu", "shop/body.cue:", "set by annotation operetta.dev/config"},
+		"{: [":                        {"annotation operetta.dev/config: ", "yaml"},
+		"limits: {cpus: 1}":           {"config.limits.cpus: unknown field", "set by annotation operetta.dev/config", "there are cpu, memory"},
 	} {
 		annotate(t, b.memory, reconcile.AnnotationConfig, text)
 		expect("the running object stays with "+text, "web:1 8 2")

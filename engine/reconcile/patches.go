@@ -32,7 +32,10 @@ func (l *Reconciler) patchesOf(ctx context.Context, key types.NamespacedName) ([
 	}
 	var out []foundPatch
 	for _, u := range all {
-		if p := patch.Parse(u); u.GetDeletionTimestamp() == nil && p.Targets(l.Kind.GroupKind(), key.Name) {
+		if u.GetDeletionTimestamp() != nil || !patch.IsFor(u, l.Kind.GroupKind(), key.Name) {
+			continue
+		}
+		if p := patch.Parse(u); p.Targets(l.Kind.GroupKind(), key.Name) {
 			out = append(out, foundPatch{p, u})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -267,6 +268,62 @@ func TestAPatchThatNobodyLooksAtIsToldUnlessSomebodyHas(t *testing.T) {
 			expectPatch(t, m, "fix", row.want)
 			if n := len(m.Changes()) - writes; n > 1 {
 				t.Errorf("%s: it was told %d times", row.why, n)
+			}
+		})
+	}
+}
+
+// A parsing counts how often a Patch with it is encoded, which parsing it begins with.
+type parsing struct{ times *atomic.Int32 }
+
+// MarshalJSON implements json.Marshaler.
+func (p parsing) MarshalJSON() ([]byte, error) {
+	p.times.Add(1)
+	return []byte("0"), nil
+}
+
+// listing is a cluster that has nothing but Patches.
+type listing struct {
+	cluster.Cluster
+	all []*unstructured.Unstructured
+}
+
+// ListCached implements cluster.Cluster.
+func (l listing) ListCached(context.Context, cluster.Selection) ([]*unstructured.Unstructured, error) {
+	return l.all, nil
+}
+
+// ApplyStatus implements cluster.Cluster.
+func (listing) ApplyStatus(context.Context, *unstructured.Unstructured) error { return nil }
+
+func TestOnlyPatchesOfTheResourceAreParsed(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason  string
+		target  map[string]any
+		parsing bool
+	}{
+		"another name": {"whoever may write Patches would slow down every resource of the namespace", map[string]any{"apiVersion": "example.com/v1", "kind": "Shop", "name": "another"}, false},
+		"another kind": {"it is none of this package", map[string]any{"apiVersion": "example.com/v1", "kind": "Store", "name": shopKey.Name}, false},
+		"no target":    {"it is of nobody", nil, false},
+		"its own":      {"it is applied, in whatever version it is written", map[string]any{"apiVersion": "example.com/v9", "kind": "Shop", "name": shopKey.Name}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var times atomic.Int32
+			var all []*unstructured.Unstructured
+			for i := range 1000 {
+				u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"target": row.target, "order": parsing{&times}}}}
+				u.SetName(fmt.Sprintf("p%d", i))
+				all = append(all, u)
+			}
+			p, _, l := patchable(t)
+			l.Patches = listing{all: all}
+			if _, err := l.Reconcile(t.Context(), shopKey, p); err != nil {
+				t.Fatal(err)
+			}
+			if got := times.Load() > 0; got != row.parsing {
+				t.Errorf("%s: %d were parsed", row.reason, times.Load())
 			}
 		})
 	}

@@ -296,6 +296,9 @@ func (s decision) send(ctx context.Context, to cluster.Cluster) (*unstructured.U
 // object: an object has one controller at most, and an apply does not remove what others wrote.
 // The marks change in the same write, or an owner that goes by them would put its reference
 // back at once. If that owner is a resource of the engine, the apply does all of it.
+//
+// It errors before it changes anything if the apply would be refused: an object that has the marks, and of
+// which nothing was applied, would be pruned although it is somebody else's.
 func (ap applier) removeForeignController(ctx context.Context, s decision) error {
 	live, err := ap.Cluster.GetLive(ctx, s.want.Ref())
 	if err != nil || live == nil || live.GetUID() != s.live.GetUID() {
@@ -308,10 +311,27 @@ func (ap applier) removeForeignController(ctx context.Context, s decision) error
 	if len(kept) == len(refs) {
 		return nil
 	}
+	if err := ap.checkAdoption(ctx, s); err != nil {
+		return err
+	}
 	live.SetOwnerReferences(kept)
 	ownership.Mark(live, ap.in.Owner)
 	_, err = ap.Cluster.Replace(ctx, live)
 	return err
+}
+
+// checkAdoption asks the API server whether it would accept the manifest for the object that is being adopted. It
+// leaves the owner references out, since the API server refuses a second controller. It also errors for an object
+// that is to be created anew, whose controller need not be removed.
+func (ap applier) checkAdoption(ctx context.Context, s decision) error {
+	without := s
+	without.want.Manifest = s.want.Manifest.DeepCopy()
+	without.want.Manifest.SetOwnerReferences(nil)
+	_, err := without.send(ctx, ap.Cluster.DryRun())
+	if apierrors.IsInvalid(err) || ap.wouldBeRefused(ctx, s, err) {
+		return err
+	}
+	return nil
 }
 
 // recreate deletes an object whose update the API server refuses; a later rollout creates it

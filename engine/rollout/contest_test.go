@@ -3,6 +3,7 @@ package rollout_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -146,6 +147,38 @@ func TestE6AdoptionTakesTheReferenceToTheControllerBefore(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]bool{"bystander": false, "shop": true}, got); diff != "" {
 		t.Errorf("owners, and which is the controller (-want +got):\n%s", diff)
+	}
+}
+
+// What is refused after the controller was removed would be an object of which nothing was applied, but
+// which says that it is the resource's: a later prune would delete it.
+func TestE6AdoptionThatIsRefusedLeavesTheObjectWithItsController(t *testing.T) {
+	t.Parallel()
+	body := strings.NewReplacer("DELETE", "delete", `name: "settings"}`, `name: "settings", data: mode: "new"}`).Replace(contested)
+	w := newWorld(t, body+`components: other: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "other"}`)
+	boss := w.site.Put("boss", object(kinds["ConfigMap"], w.owner.Namespace, "boss"))
+	theirs := object(kinds["ConfigMap"], w.owner.Namespace, "settings")
+	theirs.Object["data"] = map[string]any{"mode": "old"}
+	theirs.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "boss", UID: boss.GetUID(), Controller: new(true)}})
+	w.put("boss", theirs)
+	before := w.object("ConfigMap", "settings")
+	w.site.Refuse(func(live, after *unstructured.Unstructured) error {
+		if live == nil || after == nil || after.GetName() != "settings" || cmp.Equal(live.Object["data"], after.Object["data"]) {
+			return nil
+		}
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, after.GetName(), nil)
+	})
+	result, _ := w.run()
+	if !slices.Contains(states(result), "web: Failed ObjectRejected") {
+		t.Errorf("got %v, which says %q, want the refusal told", states(result), message(result, "web"))
+	}
+	if diff := cmp.Diff(before.Object["metadata"], w.object("ConfigMap", "settings").Object["metadata"]); diff != "" {
+		t.Errorf("the refused adoption has changed the object (-want +got):\n%s", diff)
+	}
+	w.load(`components: other: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "other"}`)
+	w.mustRun()
+	if w.site.Find(kinds["ConfigMap"], "settings") == nil {
+		t.Error("the object of somebody else was pruned")
 	}
 }
 

@@ -94,10 +94,7 @@ func (d *deletion) delete(ctx context.Context, component string, e ownership.Ent
 		d.events = append(d.events, outOfReach(ref, component))
 		return true, nil
 	}
-	live, err := d.look(ctx, ref)
-	if cluster.IsKindNotServed(err) {
-		return true, nil // the objects went with the definition of their kind
-	}
+	ref, live, err := d.lookInAnyVersion(ctx, ref)
 	if err != nil {
 		return false, err
 	}
@@ -179,6 +176,23 @@ func (d *deletion) replaced(component string, ref cluster.Ref, by *unstructured.
 		return true, nil
 	}
 	return false, fmt.Errorf("%s: it was replaced while it was being deleted", ref)
+}
+
+// lookInAnyVersion is look in the version of a kind that is served, which it returns in the reference: an upgrade of
+// the cluster removes versions, and the objects stay. If none is served, the objects went with the definition of
+// their kind, and there is no object.
+func (d *deletion) lookInAnyVersion(ctx context.Context, ref cluster.Ref) (cluster.Ref, *unstructured.Unstructured, error) {
+	live, err := d.look(ctx, ref)
+	if !cluster.IsKindNotServed(err) {
+		return ref, live, err
+	}
+	version, err := d.cluster.ServedVersion(ctx, ref.GroupKind())
+	if err != nil || version == "" {
+		return ref, nil, err
+	}
+	ref.Version = version
+	live, err = d.look(ctx, ref)
+	return ref, live, err
 }
 
 // look reads an object live. Before that, a cached read starts the watch that tells of its end: a

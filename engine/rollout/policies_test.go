@@ -380,3 +380,22 @@ components: b: {
 		t.Error("teardown keeps the orphan and nothing else")
 	}
 }
+
+// A cluster that is upgraded stops serving old versions of its kinds, and keeps the objects.
+func TestAnObjectWhoseVersionIsNoLongerServedIsDeleted(t *testing.T) {
+	t.Parallel()
+	budget := schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}
+	w := newWorld(t, `components: web: objects: b: {apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: name: "b", spec: {maxUnavailable: 1, selector: matchLabels: app: "shop"}}`)
+	w.mustRun()
+	if w.site.Find(budget, "b") == nil {
+		t.Fatal("there is nothing to delete")
+	}
+	w.inventory[0].Objects[0].APIVersion = "policy/v1beta1"
+	w.mustTeardown()
+	if w.site.Find(budget, "b") != nil {
+		t.Error("the object is left for ever")
+	}
+	if len(w.inventory) > 0 {
+		t.Errorf("the inventory has %v", w.inventory)
+	}
+}

@@ -20,3 +20,14 @@ func (p *Pool) Busy(namespace string) int {
 	defer p.mu.Unlock()
 	return p.busy[namespace]
 }
+
+// Idle returns the numbers of the processes of the workers that do nothing.
+func (p *Pool) Idle() []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []int
+	for _, w := range p.idle {
+		out = append(out, w.cmd.Process.Pid)
+	}
+	return out
+}

@@ -87,6 +87,7 @@ func (w *process) load(ctx context.Context, p *Package) error {
 	}
 	timeoutCtx, cancel := context.WithTimeout(ctx, w.clockLimit(loadTime))
 	defer cancel()
+	defer context.AfterFunc(timeoutCtx, w.kill)() // a worker that does not read blocks whoever sends it more than a pipe holds
 	var out response
 	err := send(w.in, request{Package: p.number, Load: true})
 	if err == nil {

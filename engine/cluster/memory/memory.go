@@ -15,11 +15,11 @@ import (
 	"strings"
 	"sync"
 
-	"operetta.dev/engine/cluster"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"operetta.dev/engine/cluster"
 )
 
 // Cluster is a cluster.Cluster without a server. It has server-side apply with field ownership,
@@ -161,6 +161,21 @@ func (m *Cluster) scope(kind schema.GroupVersionKind) (cluster.Scope, error) {
 		return scope, nil
 	}
 	return "", &cluster.KindNotServedError{Kind: kind}
+}
+
+// ServedVersion implements Cluster. A kind that Serve has added is served in every version.
+func (m *Cluster) ServedVersion(_ context.Context, kind schema.GroupKind) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.served[kind]; ok {
+		return "v1", nil
+	}
+	for _, of := range scheme.Scheme.VersionsForGroupKind(kind) {
+		if _, ok := builtin(of.WithKind(kind.Kind)); ok {
+			return of.Version, nil
+		}
+	}
+	return "", nil
 }
 
 // GetCached implements Cluster.
