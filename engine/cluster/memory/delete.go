@@ -53,7 +53,7 @@ func (m *Cluster) remove(live, next *unstructured.Unstructured) error {
 		m.keep(cluster.Deleted, live, next)
 		return nil
 	}
-	now := m.now()
+	now := timeOf(m.version)
 	next.SetDeletionTimestamp(&now)
 	countUp(next)
 	m.keep(cluster.Updated, live, next)

@@ -22,7 +22,7 @@ func (d dryRun) unkept(live, next *unstructured.Unstructured) *unstructured.Unst
 		d.unstored++
 		next.SetUID(types.UID("uid-unstored-" + strconv.FormatInt(d.unstored, 10)))
 		next.SetGeneration(firstGeneration(next.GroupVersionKind()))
-		next.SetCreationTimestamp(d.now())
+		next.SetCreationTimestamp(timeOf(d.version))
 		return next
 	}
 	if next.SetGeneration(live.GetGeneration()); !sameWithout(live, next, "metadata", "status") {

@@ -144,7 +144,7 @@ func (m *Cluster) store(live, next *unstructured.Unstructured) *unstructured.Uns
 	if live == nil {
 		next.SetUID(types.UID("uid-" + strconv.FormatInt(m.version+1, 10)))
 		next.SetGeneration(firstGeneration(next.GroupVersionKind()))
-		next.SetCreationTimestamp(m.now())
+		next.SetCreationTimestamp(timeOf(m.version))
 		return m.keep(cluster.Created, nil, next)
 	}
 	next.SetUID(live.GetUID())
@@ -172,8 +172,8 @@ func countUp(u *unstructured.Unstructured) {
 	}
 }
 
-// now returns a time that follows from the number of writes, so that runs are reproducible.
-func (m *Cluster) now() metav1.Time { return metav1.NewTime(time.Unix(m.version+1, 0).UTC()) }
+// timeOf returns a time that follows from the number of writes, so that runs are reproducible.
+func timeOf(version int64) metav1.Time { return metav1.NewTime(time.Unix(version+1, 0).UTC()) }
 
 // keep stores the result of a change, adds an event, and returns a copy.
 func (m *Cluster) keep(verb cluster.Verb, before, next *unstructured.Unstructured) *unstructured.Unstructured {
