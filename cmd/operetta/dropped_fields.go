@@ -96,7 +96,7 @@ func (c fieldCheck) version(ctx context.Context, present, next *apiextensionsv1.
 	}
 	before, err := conform.NewFields(present, name)
 	if err != nil {
-		return droppedFields{}, nil // it was not made from a package
+		return droppedFields{}, nil //nolint:nilerr // a definition without a schema was not made from a package
 	}
 	after, err := conform.NewFields(next, name)
 	if err != nil || before.Within(after) {

@@ -146,7 +146,8 @@ func (e *unconvertedError) Unwrap() error { return e.err }
 func (c *Conversions) convertAll(ctx context.Context, r *apiextensionsv1.ConversionRequest, size int64) (out []runtime.RawExtension, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			c.log.Error(fmt.Errorf("%v", cause), "a conversion panicked", "stack", string(debug.Stack()))
+			// The value is not logged: it may have a Secret in it.
+			c.log.Error(nil, "a conversion panicked", "panic", fmt.Sprintf("%T", cause), "stack", string(debug.Stack()))
 			out, err = nil, errors.New("the conversion failed for a reason of its own")
 		}
 	}()

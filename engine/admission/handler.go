@@ -88,7 +88,8 @@ func limitReading(w http.ResponseWriter) (end func()) {
 func (h *Handler) answer(ctx context.Context, r *admissionv1.AdmissionRequest) (out *admissionv1.AdmissionResponse, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			h.log.Error(fmt.Errorf("%v", cause), "a review panicked", "stack", string(debug.Stack()))
+			// The value is not logged: it may have a Secret in it.
+			h.log.Error(nil, "a review panicked", "panic", fmt.Sprintf("%T", cause), "stack", string(debug.Stack()))
 			out, err = nil, errors.New("the review failed for a reason of its own")
 		}
 	}()

@@ -10,10 +10,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	admissionv1 "k8s.io/api/admission/v1"
 	"operetta.dev/engine/admission"
 	"operetta.dev/test/inline"
@@ -47,6 +49,7 @@ func reviewOf(t testing.TB, r *admissionv1.AdmissionRequest) []byte {
 
 func TestWhatIsNoReviewGetsAStatusCode(t *testing.T) {
 	t.Parallel()
+	log, logged := recorded()
 	handler := admission.NewHandler(func(_ context.Context, r *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 		switch r.Name {
 		case "unknown":
@@ -55,7 +58,8 @@ func TestWhatIsNoReviewGetsAStatusCode(t *testing.T) {
 			panic("what is secret")
 		}
 		return &admissionv1.AdmissionResponse{Allowed: true}, nil
-	}, logr.Discard())
+	}, log)
+	t.Cleanup(func() { expectPanicWithoutValue(t, logged()) })
 	named := func(name string) []byte { return reviewOf(t, &admissionv1.AdmissionRequest{UID: "1", Name: name}) }
 	text := func(old, now string) []byte { return bytes.Replace(named("a"), []byte(old), []byte(now), 1) }
 	for name, tc := range map[string]struct {
@@ -67,7 +71,7 @@ func TestWhatIsNoReviewGetsAStatusCode(t *testing.T) {
 	}{
 		"Review":        {"the answer has the uid of the request", named("a"), nil, 200, `"uid":"1"`},
 		"Undecided":     {"the API server then does what its configuration says", named("unknown"), nil, 503, "nobody knows"},
-		"Panic":         {"a panic ends one answer, and its cause is for the log", named("panic"), nil, 503, "for a reason of its own"},
+		"Panic":         {"a panic ends one answer, and nobody is told its value", named("panic"), nil, 503, "for a reason of its own"},
 		"Get":           {"reviews are posted", nil, func(r *http.Request) { r.Method = http.MethodGet }, 405, ""},
 		"ContentType":   {"a browser could send it otherwise", named("a"), func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, 415, ""},
 		"Charset":       {"a media type may have parameters", named("a"), func(r *http.Request) { r.Header.Set("Content-Type", "application/json; charset=utf-8") }, 200, ""},
@@ -92,6 +96,30 @@ func TestWhatIsNoReviewGetsAStatusCode(t *testing.T) {
 				t.Errorf("%s: got %d %s", tc.reason, got.Code, got.Body)
 			}
 		})
+	}
+}
+
+// recorded returns a log, and what was logged.
+func recorded() (logr.Logger, func() string) {
+	var mu sync.Mutex
+	var out strings.Builder
+	log := funcr.New(func(_, text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintln(&out, text)
+	}, funcr.Options{})
+	return log, func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return out.String()
+	}
+}
+
+// expectPanicWithoutValue fails the test unless a panic was logged, by its type.
+func expectPanicWithoutValue(t *testing.T, logged string) {
+	t.Helper()
+	if !strings.Contains(logged, `"panic"="string"`) || strings.Contains(logged, "what is secret") {
+		t.Errorf("the log has %s", logged)
 	}
 }
 

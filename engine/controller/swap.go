@@ -9,7 +9,7 @@ import (
 
 // Swap makes the controller of a package use another version of it, and reconciles
 // every custom resource with that. It errors, and changes nothing, if the new
-// version has another kind.
+// version has another kind; and if the resources cannot be listed, which are reconciled with the new version once they can be.
 func (m *Manager) Swap(ctx context.Context, was, p *program.Program) error {
 	if got, want := p.GroupVersionKind(), was.GroupVersionKind(); got != want {
 		return fmt.Errorf("package %s serves %s now, and %s before; start the operator anew", p.Name(), got, want)

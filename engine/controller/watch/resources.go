@@ -187,8 +187,11 @@ func (k *KindResources) Warm() {
 }
 
 // List returns all resources that the caches have, by namespace and name. Of several namespaces it leaves out those that
-// have not been listed: the watch of one enqueues its resources as soon as it can.
+// have not been listed: the watch of one enqueues its resources as soon as it can. It errors if they have not been listed within
+// SyncTimeout: a kind that cannot be listed must not keep whoever asks for it from everything else.
 func (k *KindResources) List(ctx context.Context, options ...client.ListOption) ([]*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, SyncTimeout)
+	defer cancel()
 	if err := k.from.awaitLists(ctx, k.kind); err != nil {
 		return nil, err
 	}
