@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ type fieldCheck struct {
 
 // check errors, as the API server does about an invalid definition, if resources have fields that the next definition does
 // not have any more: the API server would drop them at the next write, whoever writes. An administrator may have accepted that by an
-// annotation. No request is sent if the next definition has all fields of the present one. It errors otherwise if the resources cannot be listed.
+// annotation. No request is sent if the next definition has all fields of the present one. It errors otherwise if the API server does not answer.
 func (c fieldCheck) check(ctx context.Context, present, next *apiextensionsv1.CustomResourceDefinition) error {
 	digest := crd.DropsDigest(present, next)
 	if present.Annotations[crd.DropsAnnotation] == digest || crd.IsNewer(present, next) { // that of a newer engine stays
@@ -51,7 +52,7 @@ func (c fieldCheck) check(ctx context.Context, present, next *apiextensionsv1.Cu
 		if err != nil {
 			return fmt.Errorf("looking for resources that lose fields: %w", err)
 		}
-		if found.count == 0 {
+		if found == nil {
 			continue
 		}
 		at := field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema")
@@ -64,88 +65,99 @@ func (c fieldCheck) check(ctx context.Context, present, next *apiextensionsv1.Cu
 	return apierrors.NewInvalid(schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}, next.Name, problems)
 }
 
-// droppedFields are resources that would lose fields.
+// droppedFields are those that a resource would lose.
 type droppedFields struct {
-	count int
-	// kind, first and fields are those of the first one.
-	kind   string
-	first  types.NamespacedName
-	fields []string
+	kind     string
+	resource types.NamespacedName
+	fields   []string
 }
 
-// String names the first resource with its fields, and never a value.
-func (d droppedFields) String() string {
-	name := strings.TrimPrefix(d.first.String(), string(types.Separator)) // there may be no namespace
+// String names the resource with its fields, and never a value.
+func (d *droppedFields) String() string {
+	name := strings.TrimPrefix(d.resource.String(), string(types.Separator)) // there may be no namespace
 	fields := strings.Join(d.fields[:min(len(d.fields), droppedShown)], ", ")
 	if more := len(d.fields) - droppedShown; more > 0 {
 		fields += fmt.Sprintf(" and %d more", more)
 	}
-	out := fmt.Sprintf("%s %s has %s, which would be dropped", d.kind, name, fields)
-	if d.count > 1 {
-		out += fmt.Sprintf("; %d resources have such fields", d.count)
-	}
-	return out
+	return fmt.Sprintf("%s %s has %s, which would be dropped; others may have such fields, too", d.kind, name, fields)
 }
 
 // version looks at the resources as they are in one version that objects are stored in. What is stored in no version loses nothing by it,
 // and a version that is not served cannot be read.
-func (c fieldCheck) version(ctx context.Context, present, next *apiextensionsv1.CustomResourceDefinition, name string) (droppedFields, error) {
+func (c fieldCheck) version(ctx context.Context, present, next *apiextensionsv1.CustomResourceDefinition, name string) (*droppedFields, error) {
 	served := slices.ContainsFunc(present.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served && v.Name == name })
 	if !served || !slices.Contains(present.Status.StoredVersions, name) {
-		return droppedFields{}, nil
+		return nil, nil
 	}
 	before, err := conform.NewFields(present, name)
 	if err != nil {
-		return droppedFields{}, nil //nolint:nilerr // a definition without a schema was not made from a package
+		return nil, nil //nolint:nilerr // a definition without a schema was not made from a package
 	}
 	after, err := conform.NewFields(next, name)
 	if err != nil || before.Within(after) {
-		return droppedFields{}, err
+		return nil, err
 	}
 	found, err := c.find(ctx, present, name, after)
 	converted := len(present.Status.StoredVersions) > 1 && present.Spec.Conversion != nil && present.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
-	if err != nil && ctx.Err() == nil && (converted || apierrors.IsForbidden(err)) {
-		// Its webhook may be that of a process which begins only with this definition, and who may not list serves no resource either.
+	if err != nil && found == nil && ctx.Err() == nil && (converted || !unreachable(err)) {
+		// The webhook that converts may be that of a process which begins only with this definition. Who may not list resources
+		// serves none of them.
 		c.log.Info("nobody knows whether resources lose fields by a new definition: they cannot be listed", "definition", next.Name, "version", name, "error", err.Error())
+		return nil, nil
+	}
+	if found != nil {
 		return found, nil
 	}
-	return found, err
+	return nil, err
 }
 
-// find lists resources and returns those with fields that an API server would drop. It errors if they cannot be listed.
-func (c fieldCheck) find(ctx context.Context, present *apiextensionsv1.CustomResourceDefinition, version string, after conform.Fields) (droppedFields, error) {
+// errFound ends a list.
+var errFound = errors.New("a resource was found")
+
+// find returns the first resource with fields that an API server would drop, or nil. It errors if resources cannot be listed, and looks at those
+// of the other namespaces nevertheless.
+func (c fieldCheck) find(ctx context.Context, present *apiextensionsv1.CustomResourceDefinition, version string, after conform.Fields) (*droppedFields, error) {
 	client, err := c.client(present)
 	if err != nil {
-		return droppedFields{}, err
+		return nil, err
 	}
 	of := client.Resource(schema.GroupVersionResource{Group: present.Spec.Group, Version: version, Resource: present.Spec.Names.Plural})
 	namespaces := c.namespaces.Lists()
 	if present.Spec.Scope == apiextensionsv1.ClusterScoped {
 		namespaces = object.Namespaces(nil).Lists()
 	}
-	var out droppedFields
+	var wrong []error
 	for _, ns := range namespaces {
+		var found *droppedFields
 		pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return of.Namespace(ns).List(ctx, o)
 		})
 		pages.PageSize, pages.PageBufferSize = droppedPage, 0
 		err := pages.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
-			u, ok := o.(*unstructured.Unstructured)
-			if !ok {
-				return fmt.Errorf("a list has a %T", o)
-			}
-			if fields := after.Dropped(u.Object); len(fields) > 0 {
-				if out.count++; out.count == 1 {
-					out.kind, out.first, out.fields = u.GetKind(), types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, fields
-				}
+			if found = dropped(o, after); found != nil {
+				return errFound
 			}
 			return nil
 		})
-		if err != nil {
-			return out, err
+		if found != nil {
+			return found, nil
 		}
+		wrong = append(wrong, err)
 	}
-	return out, nil
+	return nil, errors.Join(wrong...)
+}
+
+// dropped returns the fields of a resource that an API server would drop, or nil if there are none.
+func dropped(o runtime.Object, after conform.Fields) *droppedFields {
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return nil // a dynamic client has no others
+	}
+	fields := after.Dropped(u.Object)
+	if len(fields) == 0 {
+		return nil
+	}
+	return &droppedFields{u.GetKind(), types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, fields}
 }
 
 // client returns one that reads resources as whoever serves them.

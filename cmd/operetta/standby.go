@@ -93,6 +93,9 @@ func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.
 			if follows {
 				lacking = crd.Lacks(got, wanted)
 			}
+			if lacking == "" && follows {
+				return waitServed(ctx, o.config, wanted)
+			}
 			if lacking == "" {
 				return o.join(ctx, got, wanted)
 			}
@@ -113,8 +116,8 @@ func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.
 	}
 }
 
-// join waits until a definition is served that another process has installed. It errors as that process would if resources lose fields by
-// the one of this process: what one process holds back, no other one serves.
+// join waits until a definition is served that another process has installed. It errors as install would if resources lose fields by
+// the one of this process, which is installed when it comes to lead.
 func (o *operator) join(ctx context.Context, present, wanted *apiextensionsv1.CustomResourceDefinition) error {
 	fields := fieldCheck{o.config, o.flags.options.Namespaces, o.log}
 	err := retryOutage(ctx, o.config, o.log, func() error { return fields.check(ctx, present, wanted) })

@@ -206,8 +206,8 @@ func parseRevision(p Package, u *unstructured.Unstructured) (revision, error) {
 	return revision{name: u.GetName(), uid: u.GetUID(), number: number, digest: digest, provenance: u.GetAnnotations()[provenanceAnnotation], snapshot: snapshot}, nil
 }
 
-// maxRevision is how long the JSON of a revision may be: an API server stores no object above 1.5 MiB.
-const maxRevision = 3 << 19
+// maxRevision is how long the JSON of a revision may be: an API server stores no object above 1.5 MiB, and adds to it who has written it.
+const maxRevision = 3<<19 - 16<<10
 
 // A revisionSizeError says that a content is too large for a revision.
 type revisionSizeError struct{ size int }

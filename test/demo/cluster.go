@@ -67,28 +67,49 @@ func (c *cluster) run(ctx context.Context, args ...string) ([]byte, error) {
 	return runTool(ctx, c.kubectl, slices.Concat(c.flags, args)...)
 }
 
+// An API server answers that there are too many requests for a second or two after a definition has changed, until it can store
+// such resources again. It is asked again that often, after that long.
+const (
+	busyTries = 20
+	busyPause = 500 * time.Millisecond
+)
+
 // get reads a path of the API.
 func (c *cluster) get(ctx context.Context, at string, into any) error {
+	for tries := 1; ; tries++ {
+		answer, body, err := c.ask(ctx, at)
+		switch {
+		case err != nil:
+			return err
+		case answer.StatusCode == http.StatusNotFound:
+			return errAbsent
+		case answer.StatusCode == http.StatusOK:
+			return json.Unmarshal(body, into)
+		case answer.StatusCode != http.StatusTooManyRequests || tries == busyTries:
+			return fmt.Errorf("the API server answered %s for %s", answer.Status, at)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(busyPause):
+		}
+	}
+}
+
+// ask sends one request, and returns the answer with its body.
+func (c *cluster) ask(ctx context.Context, at string) (*http.Response, []byte, error) {
 	u := url.URL{Scheme: "http", Host: "localhost", Path: at}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	answer, err := c.client.Do(request)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	switch {
-	case err != nil:
-		return err
-	case answer.StatusCode == http.StatusNotFound:
-		return errAbsent
-	case answer.StatusCode != http.StatusOK:
-		return fmt.Errorf("the API server answered %s for %s", answer.Status, at)
-	}
-	return json.Unmarshal(body, into)
+	return answer, body, err
 }
 
 // kind looks a kind up; errAbsent when the API server does not serve it.

@@ -106,8 +106,8 @@ func stripResource(object any) (any, error) {
 		return u, nil
 	}
 	out := stripped(u)
-	// The digest makes a change of any label or annotation an event.
-	text, err := json.Marshal([]any{u.GetLabels(), u.GetAnnotations()})
+	// The digest makes a change of the spec, a label or an annotation an event, whatever the generation.
+	text, err := json.Marshal([]any{u.GetLabels(), u.GetAnnotations(), u.Object["spec"]})
 	if err != nil {
 		return nil, err
 	}

@@ -102,6 +102,7 @@ func TestALargeResourceWakesAsASmallOneDoes(t *testing.T) {
 		"the status":    "{metadata: {uid: a, generation: 1, labels: {a: b}}, status: {phase: Failed, inventory: []}}",
 		"the spec":      "{metadata: {uid: a, generation: 2, labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}",
 		"a label":       "{metadata: {uid: a, generation: 1, labels: {a: c}}, status: {phase: Ready, inventory: [{component: web}]}}",
+		"a lost field":  "{metadata: {uid: a, generation: 1, labels: {a: b}}, spec: {lost: x}, status: {phase: Ready, inventory: [{component: web}]}}",
 		"an annotation": "{metadata: {uid: a, generation: 1, labels: {a: b}, annotations: {x: z}}, status: {phase: Ready, inventory: [{component: web}]}}",
 		"the deletion":  "{metadata: {uid: a, generation: 1, deletionTimestamp: '2026-01-01T00:00:00Z', labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}",
 		"the inventory": "{metadata: {uid: a, generation: 1, labels: {a: b}}, status: {phase: Ready}}",
@@ -112,7 +113,7 @@ func TestALargeResourceWakesAsASmallOneDoes(t *testing.T) {
 			want := reconcile.SpecOrMetadataChanged(inline.Object(t, before), inline.Object(t, after))
 			stripped := func(text string) *unstructured.Unstructured {
 				u := inline.Object(t, text)
-				u.Object["spec"] = map[string]any{"blob": strings.Repeat("x", 1<<20)}
+				u.Object["spec"] = map[string]any{"blob": strings.Repeat("x", 1<<20), "more": u.Object["spec"]}
 				kept, err := stripResource(u)
 				out, _ := kept.(*unstructured.Unstructured)
 				if err != nil || !isStripped(out) || sizeOf(out.Object, 1<<20) > 2<<10 {
