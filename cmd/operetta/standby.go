@@ -93,9 +93,6 @@ func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.
 			if follows {
 				lacking = crd.Lacks(got, wanted)
 			}
-			if lacking == "" && follows {
-				return waitServed(ctx, o.config, wanted)
-			}
 			if lacking == "" {
 				return o.join(ctx, got, wanted)
 			}
@@ -119,6 +116,9 @@ func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.
 // join waits until a definition is served that another process has installed. It errors as install would if resources lose fields by
 // the one of this process, which is installed when it comes to lead.
 func (o *operator) join(ctx context.Context, present, wanted *apiextensionsv1.CustomResourceDefinition) error {
+	if !o.flags.options.Shard.First() {
+		return waitServed(ctx, o.config, wanted) // it never installs one
+	}
 	fields := fieldCheck{o.config, o.flags.options.Namespaces, o.log}
 	err := retryOutage(ctx, o.config, o.log, func() error { return fields.check(ctx, present, wanted) })
 	if err != nil {

@@ -77,16 +77,16 @@ const (
 // get reads a path of the API.
 func (c *cluster) get(ctx context.Context, at string, into any) error {
 	for tries := 1; ; tries++ {
-		answer, body, err := c.ask(ctx, at)
+		code, body, err := c.ask(ctx, at)
 		switch {
 		case err != nil:
 			return err
-		case answer.StatusCode == http.StatusNotFound:
+		case code == http.StatusNotFound:
 			return errAbsent
-		case answer.StatusCode == http.StatusOK:
+		case code == http.StatusOK:
 			return json.Unmarshal(body, into)
-		case answer.StatusCode != http.StatusTooManyRequests || tries == busyTries:
-			return fmt.Errorf("the API server answered %s for %s", answer.Status, at)
+		case code != http.StatusTooManyRequests || tries == busyTries:
+			return fmt.Errorf("the API server answered %d %s for %s", code, http.StatusText(code), at)
 		}
 		select {
 		case <-ctx.Done():
@@ -96,20 +96,20 @@ func (c *cluster) get(ctx context.Context, at string, into any) error {
 	}
 }
 
-// ask sends one request, and returns the answer with its body.
-func (c *cluster) ask(ctx context.Context, at string) (*http.Response, []byte, error) {
+// ask sends one request, and returns the status code and the body of the answer.
+func (c *cluster) ask(ctx context.Context, at string) (int, []byte, error) {
 	u := url.URL{Scheme: "http", Host: "localhost", Path: at}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, nil, err
+		return 0, nil, err
 	}
 	answer, err := c.client.Do(request)
 	if err != nil {
-		return nil, nil, err
+		return 0, nil, err
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	return answer, body, err
+	return answer.StatusCode, body, err
 }
 
 // kind looks a kind up; errAbsent when the API server does not serve it.
