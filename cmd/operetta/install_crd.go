@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -142,6 +141,12 @@ func endConversion(ctx context.Context, crds apiextensions.CustomResourceDefinit
 	return crds.Patch(ctx, next.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: cluster.FieldManager})
 }
 
+// A namesTakenError says that another definition of the group has a name of a definition, such as a short one.
+type namesTakenError struct{ message string }
+
+// Error returns what the API server says.
+func (e *namesTakenError) Error() string { return e.message }
+
 // waitEstablished waits until a CustomResourceDefinition has the condition Established. It errors
 // if its names are not accepted.
 func waitEstablished(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, name string) error {
@@ -151,7 +156,7 @@ func waitEstablished(ctx context.Context, crds apiextensions.CustomResourceDefin
 			return false, ignoreErrors(err, unreachable)
 		}
 		if c := apihelpers.FindCRDCondition(got, apiextensionsv1.NamesAccepted); c != nil && c.Status == apiextensionsv1.ConditionFalse {
-			return false, errors.New(c.Message)
+			return false, &namesTakenError{c.Message}
 		}
 		return apihelpers.IsCRDConditionTrue(got, apiextensionsv1.Established), nil
 	})

@@ -58,6 +58,21 @@ func TestDefinitionIsInstalledOnceItsKindIsServed(t *testing.T) {
 	}
 }
 
+// Another package of the group may have a short name that one has. That is no reason to end what the process does for all others.
+func TestADefinitionWhoseNamesAreTakenIsAFaultOfItsPackage(t *testing.T) {
+	t.Parallel()
+	refused := numberedDefinition("")
+	refused.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{
+		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionFalse, Reason: "ShortNamesConflict", Message: `"db" is already in use`,
+	}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { respond(t, w, "", refused) }))
+	defer server.Close()
+	err := installCRD(t.Context(), &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, logr.Discard(), nil, numberedDefinition(""))
+	if !isPackageFault(err) || !strings.Contains(err.Error(), `waiting for things.example.com to be established: "db" is already in use`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A shard that follows works with the definition that whoever installs it has installed.
 func TestAShardThatFollowsWaitsForFieldsOnlyIfShardZeroInstallsThem(t *testing.T) {
 	t.Parallel()

@@ -262,7 +262,8 @@ func (o *operator) serveFirst(ctx context.Context, a firstLoad) (*program.Progra
 // isPackageFault reports whether an error of serve is caused by the content of the package.
 func isPackageFault(err error) bool {
 	_, taken := errors.AsType[*controller.TakenError](err)
-	return taken || apierrors.IsInvalid(err)
+	_, names := errors.AsType[*namesTakenError](err)
+	return taken || names || apierrors.IsInvalid(err)
 }
 
 // serve installs the CustomResourceDefinition of a package and serves the package, in place of

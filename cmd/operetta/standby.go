@@ -163,7 +163,7 @@ func (o *operator) installPending(ctx context.Context) error {
 	}
 	for _, crd := range postponed {
 		err := o.install(ctx, crd)
-		if apierrors.IsInvalid(err) {
+		if isPackageFault(err) {
 			o.log.Error(err, "the definition of a package is rejected; the one in the cluster stays")
 			continue
 		}
