@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/pager"
+	"operetta.dev/engine/controller"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/crd/conform"
 	"operetta.dev/engine/object"
@@ -162,14 +163,16 @@ func dropped(o runtime.Object, after conform.Fields) *droppedFields {
 
 // client returns one that reads resources as whoever serves them.
 func (c fieldCheck) client(present *apiextensionsv1.CustomResourceDefinition) (*dynamic.DynamicClient, error) {
-	config := c.config
+	var account object.Account
 	if text := present.Annotations[crd.AccountAnnotation]; text != "" {
-		account, err := object.ParseAccount(text)
-		if err != nil {
+		var err error
+		if account, err = object.ParseAccount(text); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", present.Name, crd.AccountAnnotation, err)
 		}
-		config = rest.CopyConfig(config)
-		config.Impersonate = rest.ImpersonationConfig{UserName: account.User()}
+	}
+	config, err := controller.Impersonating(c.config, account)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", present.Name, err)
 	}
 	return dynamic.NewForConfig(config)
 }

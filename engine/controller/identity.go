@@ -94,7 +94,7 @@ var errTwice = errors.New("the operator's own connection impersonates somebody a
 
 // open returns the identity of an account.
 func (all *identities) open(account object.Account) (*usedIdentity, error) {
-	config, err := impersonating(all.config, account)
+	config, err := Impersonating(all.config, account)
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +116,9 @@ func (all *identities) open(account object.Account) (*usedIdentity, error) {
 	return &usedIdentity{identity: out, connection: connection}, nil
 }
 
-// impersonating returns a configuration whose clients act as an account; "" leaves it as it is.
-func impersonating(config *rest.Config, account object.Account) (*rest.Config, error) {
+// Impersonating returns a configuration whose clients act as an account; none leaves it as it is. It errors if the account is
+// invalid, or if the configuration acts as somebody else already.
+func Impersonating(config *rest.Config, account object.Account) (*rest.Config, error) {
 	if account == (object.Account{}) {
 		return config, nil
 	}

@@ -22,7 +22,7 @@ func NewServerDryRun(config *rest.Config, options Options, programs ...*program.
 	if err != nil {
 		return nil, err
 	}
-	as, err := impersonating(config, account)
+	as, err := Impersonating(config, account)
 	if err != nil {
 		return nil, err
 	}
