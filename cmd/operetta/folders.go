@@ -75,6 +75,21 @@ func (f *folders) follow(ctx context.Context, patterns []string) error {
 		return nil
 	}
 	missing := map[string]int{}
+	return lookRepeatedly(ctx, func() []string { return f.endMissing(patterns, missing) }, func(found []string) error {
+		loads := f.loadAll(ctx, found) // one that takes long delays no other
+		for range found {
+			if err := f.serve(ctx, <-loads); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// lookRepeatedly looks for folders, and serves those that it finds, until the context ends or serve errors. A large tree is
+// read less often, so that it takes little of a processor. What serving takes does not count: it depends on what a package
+// says and on what else the machine does, and others that come or go would be noticed minutes later.
+func lookRepeatedly(ctx context.Context, look func() []string, serve func([]string) error) error {
 	for pause := foldersInterval; ; {
 		select {
 		case <-ctx.Done():
@@ -82,15 +97,11 @@ func (f *folders) follow(ctx context.Context, patterns []string) error {
 		case <-time.After(pause):
 		}
 		began := time.Now()
-		found := f.endMissing(patterns, missing)
-		loads := f.loadAll(ctx, found) // one that takes long delays no other
-		for range found {
-			if err := f.serve(ctx, <-loads); err != nil {
-				return err
-			}
-		}
-		// A large tree is read less often, so that it takes little of a processor.
+		found := look()
 		pause = max(foldersInterval, foldersShare*time.Since(began))
+		if err := serve(found); err != nil {
+			return err
+		}
 	}
 }
 
