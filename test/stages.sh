@@ -39,16 +39,24 @@ templates='^Test(TemplatesSayWhatCUESays|EveryFormSaysWhatCUESays|WorkersReturnW
 swept='./engine/reconcile ./engine/evaluate ./test/eval'
 # Tests that take minutes when they are told to.
 long='^Test(Cosign|E3|E6OfTwo|Hostile|MostFaultsThatArePut)'
-# Tests that say by machine.Serial that there is nothing that could race. They take seconds.
-serial="^($(git grep -l 'machine\.Serial(t)' -- '*_test.go' |
-	xargs awk '/^func Test/ { sub(/\(.*/, "", $2); name = $2 } /^\tmachine\.Serial\(t\)$/ { print name }' | sort -u | paste -s -d '|'))\$"
+# marked prints a pattern of the tests that call a function of test/machine.
+marked() {
+	local names
+	names=$(git grep -l "machine\.$1(t)" -- '*_test.go' |
+		xargs awk '/^func Test/ { sub(/\(.*/, "", $2); name = $2 } /^\tmachine\.'"$1"'\(t\)$/ { print name }' | sort -u | paste -s -d '|')
+	echo "^($names)\$"
+}
+# Tests that say that there is nothing that could race. They take seconds.
+serial=$(marked Serial)
+# Tests on a control plane that repeat at length, or with another package, what shorter ones say as well.
+thorough=$(marked Thorough)
 # Scripts that say nothing new about what runs at the same time, where each command costs seconds: they are
 # about what is printed, and one that is not listed runs with the race detector. What they run at the same time, such
 # as a dry run or fetching modules, has tests of its package with it.
 printing='^TestScripts/(.+_.+|colour|crd|dependencies|dryrun|graph|import|init|inputs|install|overlay|plan|push|rbac|render|replay|report|resource|scope|secrets|test|usage|version|vet|why)$'
 # How long each fuzz target is fed: time to run what the corpus has, and some hundred thousand inputs more, of which
 # each run keeps the interesting ones for the next. Whoever changes a decoder gives it more, and so does the stage long.
-fuzz_time=${OPERETTA_FUZZ_TIME:-4s}
+fuzz_time=${OPERETTA_FUZZ_TIME:-2s}
 long_fuzz_time=${OPERETTA_FUZZ_TIME:-2m}
 # In a lane there is the stage lint as well, and go vet is one of the linters. go test would vet each package once more,
 # with the race detector from scratch.
@@ -129,14 +137,19 @@ stage_e2e() {
 	local failed=0
 	(
 		export $collector
-		format=testname go_test "${cluster/.\/test\/attack/}" $vetted -count=1 -p=2 -timeout=30m
+		format=testname go_test "${cluster/.\/test\/attack/}" $vetted -count=1 -p=2 -timeout=30m -skip "$thorough"
 	) || failed=1
-	format=testname go_test ./test/attack $vetted -count=1 -timeout=30m || failed=1
+	format=testname go_test ./test/attack $vetted -count=1 -timeout=30m -skip "$thorough" || failed=1
 	return $failed
 }
 stage_long() {
 	local failed=0 fuzz_time=$long_fuzz_time
 	OPERETTA_TEST_LONG=yes go_test './engine/registry ./test/e2e ./test/attack ./test/check' -count=1 -p=1 -timeout=30m -run "$long" || failed=1
+	(
+		export $collector
+		format=testname go_test "${cluster/.\/test\/attack/}" -count=1 -p=2 -timeout=60m -run "$thorough"
+	) || failed=1
+	format=testname go_test ./test/attack -count=1 -timeout=30m -run "$thorough" || failed=1
 	(
 		export $collector OPERETTA_TEMPLATE_SESSIONS="${OPERETTA_TEMPLATE_SESSIONS:-100000}"
 		go_test "$swept" -timeout=3h -run "$templates"

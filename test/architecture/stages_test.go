@@ -140,7 +140,7 @@ func TestWhatRunsWithoutTheRaceDetectorRuns(t *testing.T) {
 	raced := stages(t, "race")
 	var all []string
 	for _, f := range source(t) {
-		calls, marked := serialCalls(f), markedTests(f)
+		calls, marked := markCalls(f, "Serial"), markedTests(f, "Serial")
 		all = append(all, marked...)
 		if calls != len(marked) {
 			t.Errorf("%s: only a test function itself calls machine.Serial, once", f.name)
@@ -154,17 +154,42 @@ func TestWhatRunsWithoutTheRaceDetectorRuns(t *testing.T) {
 	}
 	named := regexp.MustCompile("^(" + strings.Join(all, "|") + ")$")
 	for _, f := range source(t) {
-		if slices.Contains(raced, "./"+f.dir) && count(f, named) != len(markedTests(f)) {
+		if slices.Contains(raced, "./"+f.dir) && count(f, named) != len(markedTests(f, "Serial")) {
 			t.Errorf("%s: a test of another file has the name of one here and calls machine.Serial, so the stage race leaves out both", f.name)
 		}
 	}
 }
 
-// serialCalls counts the calls of machine.Serial in a file.
-func serialCalls(f file) int {
+// The stage e2e leaves out by name what calls machine.Thorough, and the stage long runs that by name.
+func TestWhatIsThoroughIsLeftToTheLongRun(t *testing.T) {
+	onCluster := stages(t, "cluster")
+	var all []string
+	for _, f := range source(t) {
+		marked := markedTests(f, "Thorough")
+		all = append(all, marked...)
+		if markCalls(f, "Thorough") != len(marked) {
+			t.Errorf("%s: only a test function itself calls machine.Thorough, once", f.name)
+		}
+		if len(marked) > 0 && !slices.Contains(onCluster, "./"+f.dir) {
+			t.Errorf("%s: no stage leaves out its tests that call machine.Thorough", f.name)
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("no test calls machine.Thorough")
+	}
+	named := regexp.MustCompile("^(" + strings.Join(all, "|") + ")$")
+	for _, f := range source(t) {
+		if slices.Contains(onCluster, "./"+f.dir) && count(f, named) != len(markedTests(f, "Thorough")) {
+			t.Errorf("%s: a test of another file has the name of one here and calls machine.Thorough, so the stage e2e leaves out both", f.name)
+		}
+	}
+}
+
+// markCalls counts the calls of a function of package machine in a file.
+func markCalls(f file, function string) int {
 	calls := 0
 	ast.Inspect(f.syntax, func(n ast.Node) bool {
-		if isSerial(n) {
+		if isMark(n, function) {
 			calls++
 		}
 		return true
@@ -172,8 +197,8 @@ func serialCalls(f file) int {
 	return calls
 }
 
-// markedTests returns the test functions of a file of which a call of machine.Serial is a statement.
-func markedTests(f file) []string {
+// markedTests returns the test functions of a file of which a call of a function of package machine is a statement.
+func markedTests(f file, mark string) []string {
 	var marked []string
 	for _, d := range f.syntax.Decls {
 		function, ok := d.(*ast.FuncDecl)
@@ -182,7 +207,7 @@ func markedTests(f file) []string {
 		}
 		if slices.ContainsFunc(function.Body.List, func(s ast.Stmt) bool {
 			e, ok := s.(*ast.ExprStmt)
-			return ok && isSerial(e.X)
+			return ok && isMark(e.X, mark)
 		}) {
 			marked = append(marked, function.Name.Name)
 		}
@@ -190,14 +215,14 @@ func markedTests(f file) []string {
 	return marked
 }
 
-// isSerial reports whether a node is a call of machine.Serial.
-func isSerial(n ast.Node) bool {
+// isMark reports whether a node is a call of a function of package machine.
+func isMark(n ast.Node, name string) bool {
 	call, ok := n.(*ast.CallExpr)
 	if !ok {
 		return false
 	}
 	function, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || function.Sel.Name != "Serial" {
+	if !ok || function.Sel.Name != name {
 		return false
 	}
 	pkg, ok := function.X.(*ast.Ident)

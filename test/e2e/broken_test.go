@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/controlplane"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // reportTimeout is how long each resource may take to report that its package is broken.
@@ -285,6 +286,7 @@ const kindCollisionText = "another process serves this kind and shares no Lease"
 
 func TestTwoOperatorsOfOneKindWithoutALeaseAreTold(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	p := newTestPackage(t, "servedtwice", layeredBody)
 	first, second := s.StartOperator(p.Dir), s.StartOperator(p.Dir)

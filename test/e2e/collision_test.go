@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // reportsIdentityCollision returns a check that components have failed because they render the same
@@ -53,6 +54,7 @@ func TestTwoTopicsWhoseNamesGiveOneObjectAreBothFaultsAndNeitherIsWritten(t *tes
 
 func TestATopicWhoseNameGivesTheObjectOfAnotherLeavesThatAsItIs(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	s.StartOperator(fixture("kafka"), fixture("kafkatopic"))
 	cr := s.sample("kafka")

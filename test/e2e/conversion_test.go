@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -146,6 +147,7 @@ func installedDefinition(t *testing.T, name string) (*apiextensionsv1.CustomReso
 
 func TestAnOperatorWithoutWebhooksServesTheStorageVersionAlone(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	const group = "lone.example.com"
 	dir := copyOfWebApp(t, group, asItIs)
@@ -179,6 +181,7 @@ func TestAnOperatorWithoutWebhooksServesTheStorageVersionAlone(t *testing.T) {
 
 func TestNoConversionIsLostWhenCertificatesAreReplaced(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	const group = "rotated.example.com"
 	startConverting(t, s, copyOfWebApp(t, group, asItIs), "webapps."+group, "--webhook-cert-lifetime", "30s")

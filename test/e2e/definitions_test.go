@@ -12,6 +12,7 @@ import (
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/crd/conform"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 	"operetta.dev/test/shape"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -24,6 +25,7 @@ const definitions = 150
 // verdict of vet on their definitions with that of the API server.
 func TestWhatVetAcceptsTheAPIServerAccepts(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	random := rand.New(rand.NewPCG(7, 13))
 	accepted, refused, inexpressible := 0, 0, 0
 	for i := range 2 * definitions {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/controlplane"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 func TestG1DeletedWebAppLeavesNothingAndDependentsGoFirst(t *testing.T) {
@@ -71,6 +72,7 @@ func (s *env) expectNone(kind string) {
 
 func TestG1DeletionNamesTheFinalizerThatHoldsItAndResumes(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	s.StartOperator(harness.PackageDir("webapp"))
 	cr := s.Create(s.Webapp("shop", allFields()))

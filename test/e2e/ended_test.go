@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // endingBody has a Job with a ttl, a component that waits for it, and a Job that fails.
@@ -96,6 +97,7 @@ func TestAJobThatRemovesItselfRunsOnce(t *testing.T) {
 
 func TestAJobThatRemovesItselfWhileNobodyLooksRunsOnce(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	p := newTestPackage(t, "unseen", endingBody)
 	o := s.StartOperator(p.Dir)
@@ -112,6 +114,7 @@ func TestAJobThatRemovesItselfWhileNobodyLooksRunsOnce(t *testing.T) {
 
 func TestAJobThatIsDeletedBeforeItIsCompleteIsMadeAnew(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	p := newTestPackage(t, "failing", endingBody)
 	s.StartOperator(p.Dir)

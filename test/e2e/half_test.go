@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // expectAddresses waits until a Service has a number of ready endpoints.
@@ -28,6 +29,7 @@ func (s *env) expectAddresses(service string, want int) {
 
 func TestASelectorThatCannotBeChangedLeavesTheServiceWithItsPods(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	p := copyFolder(t, fixture("queue"), nil)
 	s.StartOperator(p.dir)

@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // A backup that fails blocks the deletion of the database, and so that of the platform, which needs
 // another one.
 func TestAPartThatCannotBeDeletedSaysWhyAtTheTop(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	s.StartOperator(platformPackages()...)
 	cr := s.platform()

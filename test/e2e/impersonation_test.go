@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/test/controlplane"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -217,6 +218,7 @@ func TestAPackageSaysThatItsAccountCannotBeUsedAndGoesOnOnceItCan(t *testing.T) 
 
 func TestAPackageMayNotNameAnAccountThatTheOperatorMayNotActAs(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	p := s.NewPackageObject("impsystem")
 	definitions := []any{

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // kafkaTopic returns the object of a topic of the sample.
@@ -22,6 +23,7 @@ func (s *env) setTopics(cr *unstructured.Unstructured, topics ...map[string]any)
 
 func TestAKafkaClusterAndItsTopicsFromCreationToDeletion(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	s.StartOperator(fixture("kafka"), fixture("kafkatopic"))
 	cr := s.sample("kafka")
@@ -116,6 +118,7 @@ func TestAKafkaTopicOfNoClusterLivesByItself(t *testing.T) {
 // them.
 func TestAKafkaClusterWhoseOperatorIsKilledIsWholeAndGoesWhole(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	s.expectSurvived(s.sample("kafka"), 9, 3, []*unstructured.Unstructured{s.kafkaTopic("audit")}, fixture("kafka"), fixture("kafkatopic"))
 	for _, name := range []string{"topic-bus-clicks", "topic-bus-page-views"} {

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // platformPackages are the packages of a platform and of its parts.
@@ -35,6 +36,7 @@ func (s *env) partsOf(cr *unstructured.Unstructured, apps ...string) []*unstruct
 
 func TestAPlatformOfATeamADatabaseAndAppsFromCreationToDeletion(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	s.StartOperator(platformPackages()...)
 	cr := s.platform()
@@ -103,6 +105,7 @@ func TestAPlatformOfATeamADatabaseAndAppsFromCreationToDeletion(t *testing.T) {
 
 func TestAPlatformWhoseOperatorIsKilledIsWholeAndGoesWhole(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	cr := s.platform()
 	s.expectSurvived(cr, 8, 4, nil, platformPackages()...)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"operetta.dev/test/controlplane"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // unschedulableHook makes the Job of a hook fail: no node has the label, and its deadline is one
@@ -192,6 +193,7 @@ func (s *env) expectEndedBefore(since, job string, then *unstructured.Unstructur
 
 func TestADatabaseWithTheSecretOfSomebodyElseWaitsForIt(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	s.StartOperator(fixture("postgres"))
 	cr := s.sample("postgres")
@@ -232,6 +234,7 @@ func TestADatabaseWithTheSecretOfSomebodyElseWaitsForIt(t *testing.T) {
 
 func TestADatabaseWhoseOperatorIsKilledIsWholeAndIsSavedOnceBeforeItGoes(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	from := harness.MarkAudit(t)
 	s.expectSurvived(s.sample("postgres"), 6, 2, []*unstructured.Unstructured{s.Ref("Secret", "ledger-credentials")}, fixture("postgres"))
@@ -261,6 +264,7 @@ func TestADatabaseWhoseOperatorIsKilledInAnUpgradeMigratesOnce(t *testing.T) {
 
 func TestADatabaseThatIsGivenAnotherSecretKeepsItsOwn(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	s.StartOperator(fixture("postgres"))
 	cr := s.sample("postgres")

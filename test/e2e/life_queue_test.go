@@ -5,10 +5,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 func TestAQueueFromItsFirstBrokerToItsDeletion(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	s.StartOperator(fixture("queue"))
 	cr := s.sample("queue")

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // recreate is a policy that makes the operator replace the Job of the package queue instead of changing
@@ -16,6 +17,7 @@ const longest = 700
 
 func TestAJobThatCannotBeChangedIsRefusedOnceWithWhatToDo(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	p := copyFolder(t, fixture("queue"), nil)
 	s.StartOperator(p.dir)
@@ -47,6 +49,7 @@ func TestAJobThatCannotBeChangedIsRefusedOnceWithWhatToDo(t *testing.T) {
 
 func TestATopicThatIsNoKeyIsRefusedOnceAndNamed(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	s.StartOperator(fixture("queue"))
 	cr := s.sample("queue")
@@ -92,6 +95,7 @@ func TestF31ATopicWithFewerPartitionsIsRefusedOnceInItsOwnWords(t *testing.T) {
 // TestAChangeByHandThatCannotBeUndoneIsNamedAndLeftAlone: partitions cannot be removed.
 func TestAChangeByHandThatCannotBeUndoneIsNamedAndLeftAlone(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	s.StartOperator(fixture("kafka"), fixture("kafkatopic"))
 	cr := s.sample("kafka")
@@ -107,6 +111,7 @@ func TestAChangeByHandThatCannotBeUndoneIsNamedAndLeftAlone(t *testing.T) {
 
 func TestADatabaseThatAPlatformTakesBackIsRefusedOnceInItsOwnWords(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	s.StartOperator(platformPackages()...)
 	cr := s.platform()

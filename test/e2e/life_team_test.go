@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // team returns the sample under the name of the test's namespace: those of the team's
@@ -117,6 +118,7 @@ func TestATeamFromItsFirstNamespaceToItsDeletion(t *testing.T) {
 
 func TestATeamWhoseOperatorIsKilledIsWholeAndGoesWhole(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	s.expectSurvived(s.team(), 5, 4, nil, fixture("team"))
 }

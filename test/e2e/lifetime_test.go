@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // terminationLimit is how long the deletion of a namespace or of a CustomResourceDefinition may take.
@@ -51,6 +52,7 @@ hooks: beforeDelete: revoke: objects: job: #Job & {_name: "revoke", _arg: inputs
 // deleted, and the inputs of hooks are deleted with it.
 func TestG3NamespaceGoesAlsoWithHooksBeforeDeletion(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	p := newTestPackage(t, "guarded", guardedBody)
 	s.StartOperator(p.Dir)

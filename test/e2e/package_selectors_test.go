@@ -5,10 +5,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 func TestAnOperatorDoesNotReplaceTheDefinitionOfAnotherOperatorsPackage(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s, another := newEnv(t), newEnv(t)
 	s.StartPackageOperator()
 	another.StartPackageOperator()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // greetingPackage is a package of its own beside webapp: one ConfigMap.
@@ -34,6 +35,7 @@ components: text: objects: configmap: {
 
 func TestTwoPackagesInOneProcessBothReconcile(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	dir := harness.WritePackage(t, "greeting", greetingPackage)
 	o := s.StartOperator(harness.PackageDir("webapp"), dir)

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 const tokenBody = `
@@ -69,6 +70,7 @@ func TestKindThatMayNotBeReadHoldsWhatNeedsItAndNobodyElse(t *testing.T) {
 
 func TestStatusThatWasWipedIsRebuiltByAnOperatorOfOneNamespace(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	p := newTestPackage(t, "wipednear", layeredBody)
 	s.RestrictOperator(append(p.RequiredRules(), harness.Rule("", harness.WriteVerbs, "configmaps", "serviceaccounts", "secrets"))...)

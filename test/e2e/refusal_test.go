@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 func TestE6ObjectOfNobodyIsRefusedAndLeftAsItIs(t *testing.T) {
@@ -43,6 +44,7 @@ func TestE6ObjectOfNobodyIsRefusedAndLeftAsItIs(t *testing.T) {
 
 func TestE6ObjectOfAnotherResourceIsRefusedAndItsOwnerNamed(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	s.StartOperator(harness.PackageDir("webapp"))
 	owner := s.Create(s.Webapp("other", map[string]any{"image": "nginx:1.25"}))

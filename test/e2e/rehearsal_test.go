@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // dryRun runs a dry run on the cluster and returns what it prints.
@@ -73,6 +74,7 @@ components: config: objects: more: {apiVersion: "v1", kind: "ConfigMap", metadat
 
 func TestADryRunOnTheClusterGoesDownIntoSubsystems(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	above, below := newTestPackage(t, "upper", strings.ReplaceAll(parentBody, "child.example.com", "lower.example.com")), newTestPackage(t, "lower", childBody)
 	if err := harness.InstallCRDs(t.Context(), above.Dir, below.Dir); err != nil {

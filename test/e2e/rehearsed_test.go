@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // dryRunBody is a package with a Secret that is written elsewhere as well.
@@ -89,6 +90,7 @@ func TestADryRunOnTheClusterShowsFieldsAndNoSecret(t *testing.T) {
 
 func TestADryRunOnTheClusterFailsWhenTheRolloutWould(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	p := newTestPackage(t, "rejecteddry", strings.ReplaceAll(dryRunBody, "canary", "x"))
 	o := s.StartOperator(p.Dir)

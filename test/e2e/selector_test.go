@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // labelled returns a resource of a team, of which each writes its objects by an operator of its own.
@@ -62,6 +63,7 @@ func TestOperatorsWithComplementarySelectorsServeEachItsOwn(t *testing.T) {
 
 func TestAResourceWithoutItsLabelIsLeftAsItIs(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	p := newTestPackage(t, "unchosen", keptBody)
 	o := s.StartOperator(p.Dir, "--selector", "team=x")

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/controlplane"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // packageWriters returns who has written Packages and PackageRevisions since a mark.
@@ -36,6 +37,7 @@ func (f *fleet) expectVersion(all []*unstructured.Unstructured, version string) 
 // while the number of shards changes.
 func TestF39ShardsServeAPackageThatOneOfThemWrites(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	f := &fleet{env: s, args: []string{"--packages-from-cluster", "--package-selector", "test=" + s.Namespace}, users: map[string]bool{}}
 	p := s.NewPackageObject("objsharded")
@@ -133,6 +135,7 @@ func TestF39ShardsServeAPackageThatOneOfThemWrites(t *testing.T) {
 // Shard 0 is the last one that a StatefulSet replaces, and it waits for the others to be ready.
 func TestShardsOfANewVersionWaitForTheirDefinitionAndAreReady(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	const before = "#Spec: text: string | *\"a\"\n" + `components: web: objects: config: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "web-\(cr.metadata.name)", data: text: cr.spec.text}` + "\n"
 	after := strings.Replace(before, "#Spec: text", "#Spec: more: string | *\"m\"\n#Spec: text", 1) + "components: web: objects: config: data: more: cr.spec.more\n"

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/controlplane"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // pinnedFleet is a fleet of which some resources are pinned to the first revision of a Package, and the others are not.
@@ -82,6 +83,7 @@ func (f *pinnedFleet) expectPinsOf(member string, served map[string]bool) {
 // shard that decides about it is dead, when the other one starts without it, and when there are three of them.
 func TestF35F39PinnedResourcesKeepTheirRevisionWhateverHappensToTheShards(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	f := &pinnedFleet{fleet: &fleet{env: s, args: []string{"--packages-from-cluster", "--package-selector", "test=" + s.Namespace}, users: map[string]bool{}}}
 	p := s.NewPackageObject("objshardpins")

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -137,6 +138,7 @@ func (s *env) expectAvailable(replicas int64) {
 
 func TestE1SwitchingAutoscalingOnKeepsTheReplicasThatRun(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	s.StartOperator(harness.PackageDir("webapp"))
 	cr := s.Create(s.Webapp("shop", map[string]any{"image": "nginx:1.25", "replicas": int64(5)}))
@@ -150,6 +152,7 @@ func TestE1SwitchingAutoscalingOnKeepsTheReplicasThatRun(t *testing.T) {
 
 func TestE2ChangesOfAnAdmissionPolicyAreLeftAlone(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	s.mutateDeployments()
 	s.StartOperator(harness.PackageDir("webapp"))

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/test/harness"
 	"operetta.dev/test/internal/binary"
+	"operetta.dev/test/machine"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -87,6 +88,7 @@ func newerEngine(t *testing.T) string {
 // older one cannot read it leaves alone and says so.
 func TestI6AnUpgradeOfTheEngineAndItsRollbackMakeNothingAnew(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	newer := newerEngine(t)
 	engineDefinitions.Lock()
 	t.Cleanup(engineDefinitions.Unlock) // after the cleanup below

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -158,6 +159,7 @@ func convert(t *testing.T, w *harness.Webhooks, u *unstructured.Unstructured, to
 
 func TestAStandbyConvertsResourcesOfPackages(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	p := s.NewPackageObject("objconverted")
 	w := s.NewWebhooks(newTestPackage(t, "objconverted", twoVersions).Dir)

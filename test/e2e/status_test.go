@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // table parses the output of kubectl get, and returns the given columns for each name.
@@ -52,6 +53,7 @@ func TestKubectlShowsPhaseComponentsAndWhatBlocksThem(t *testing.T) {
 
 func TestAConditionOfAnotherManagerStaysAndCostsNoRequest(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	s.StartOperator(harness.PackageDir("webapp"))
 	s.Create(s.Webapp("shop", allFields()))

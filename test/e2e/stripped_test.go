@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/controlplane"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // nearBody is an object with an owner reference, in addition to those of reaching.
@@ -37,6 +38,7 @@ func (s *env) strip(u *unstructured.Unstructured) {
 
 func TestE7ObjectThatWasStrippedIsStillItsOwners(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	p := newTestPackage(t, "stripped", reachingBody+nearBody+anyReach)
 	o := s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)

@@ -8,6 +8,7 @@ import (
 
 	"operetta.dev/test/controlplane"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 const parentBody = `
@@ -94,6 +95,7 @@ func TestSubsystemIsAwaitedAndDeletedInOrderThroughBoth(t *testing.T) {
 // child exists without a status, which other tools take for ready.
 func TestSubsystemOfAnotherProcessIsAwaitedAsWell(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	above, below := newTestPackage(t, "above", strings.ReplaceAll(parentBody, "child.example.com", "below.example.com")), newTestPackage(t, "below", childBody)
 	if err := harness.InstallCRDs(t.Context(), below.Dir); err != nil {

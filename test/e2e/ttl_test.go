@@ -7,10 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/controlplane"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 func TestAJobThatIsDeletedSomeTimeAfterItsEndRunsOnce(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := newEnv(t)
 	p := copyFolder(t, fixture("queue"), map[string]string{"backoffLimit: 3": "backoffLimit: 3, ttlSecondsAfterFinished: 1"})
 	s.StartOperator(p.dir)

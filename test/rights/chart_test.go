@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/install"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // helmProgram returns the path of Helm. The go command takes longer to find it than Helm to run.
@@ -130,6 +131,7 @@ func filesIn(t *testing.T, dir string) map[string]string {
 
 func TestAReleaseOfAChartIsInstalledUpgradedAndUninstalled(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := harness.NewEnv(t)
 	home := "123" + s.Namespace // what looks like a number is a name, too
 	p := harness.NewTestPackage(t, "charted", limitedBody)

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // importingBody renders a ConfigMap whose name comes from a package below the folder.
@@ -21,6 +22,7 @@ components: web: objects: settings: {apiVersion: "v1", kind: "ConfigMap", metada
 // a canary, stays when the folder is printed and applied again.
 func TestAFolderThatIsPrintedAsAPackageIsServedAndMayHaveACanary(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := harness.NewEnv(t)
 	home := s.Namespace + "-operator"
 	p, account, dir := s.NewPackageObject("printed"), home+"/operator", t.TempDir()

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"operetta.dev/test/harness"
 	"operetta.dev/test/internal/binary"
+	"operetta.dev/test/machine"
 )
 
 // krewTool returns the path of a program of krew, which a module of its own pins.
@@ -55,6 +56,7 @@ func release(t *testing.T, args ...string) (string, error) {
 
 func TestKrewInstallsThePluginOfARelease(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no archives for it")
 	}

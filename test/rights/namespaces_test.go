@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/controlplane"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // restsFor is how long an operator at rest is watched.
@@ -110,6 +111,7 @@ func (s *several) thing(namespace string) *unstructured.Unstructured {
 
 func TestTwoOfThreeNamespacesAreServedUnderExactlyTheRolesThatArePrinted(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := harness.NewEnv(t)
 	far, third := s.Namespace+"-far", s.Namespace+"-third"
 	o := newSeveralIn(t, s, "twoofthree", []string{far, third}, s.Namespace, far)
@@ -179,6 +181,7 @@ func newSeveralIn(t *testing.T, s *harness.Env, name string, others []string, se
 
 func TestANamespaceThatComesLaterIsServedThenAndOneThatGoesStopsNoOther(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := harness.NewEnv(t)
 	late := s.Namespace + "-late"
 	s.Create(harness.Object("v1", "Secret", s.Namespace, "token"))

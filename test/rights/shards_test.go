@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/harness"
+	"operetta.dev/test/machine"
 )
 
 // shardBody renders a ConfigMap.
@@ -19,6 +20,7 @@ components: web: objects: settings: {apiVersion: "v1", kind: "ConfigMap", metada
 // What one shard decides, the others follow, and their number changes: nothing of it is refused.
 func TestShardsServePackagesOfTheClusterByTheRolesThatArePrinted(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := harness.NewEnv(t)
 	body := func(version string) string { return strings.ReplaceAll(shardBody, "VERSION", version) }
 	folder, p := harness.NewTestPackage(t, "shardroles", body("a")), s.NewPackageObject("shardroles")
@@ -77,6 +79,7 @@ func TestShardsServePackagesOfTheClusterByTheRolesThatArePrinted(t *testing.T) {
 // The roles of an operator without shards are applied over those of one with shards, and its process takes over from theirs.
 func TestShardsAreTakenAwayByTheRolesThatArePrintedWithoutThem(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := harness.NewEnv(t)
 	p := harness.NewTestPackage(t, "shardsaway", strings.ReplaceAll(shardBody, "VERSION", "a"))
 	account := s.Namespace + "/operator"

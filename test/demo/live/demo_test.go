@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"operetta.dev/test/controlplane"
+	"operetta.dev/test/machine"
 )
 
 func TestDemoEndsWellWhenTheSampleIsReady(t *testing.T) {
@@ -87,6 +88,7 @@ func TestDemoThatIsInterruptedOnItsWaySaysSo(t *testing.T) {
 
 func TestDemoThatDoesNotGetThereFails(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	sample := t.TempDir() + "/webapp.yaml"
 	const wrong = "apiVersion: example.com/v1\nkind: WebApp\nmetadata: {name: shop}\nspec: {image: nginx, replicas: 500}\n"
 	if err := os.WriteFile(sample, []byte(wrong), 0o600); err != nil {
@@ -102,6 +104,7 @@ func TestDemoThatDoesNotGetThereFails(t *testing.T) {
 
 func TestDemoThatTakesTooLongFails(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	s := begin(t, "--once", "--timeout", "1ms")
 	s.expectExit(1)
 	if !strings.Contains(s.String(), "failed: waited 0.0 s for the operator") {
@@ -112,6 +115,7 @@ func TestDemoThatTakesTooLongFails(t *testing.T) {
 
 func TestDemoOnAClusterThatIsGivenLeavesItAsItIs(t *testing.T) {
 	t.Parallel()
+	machine.Thorough(t)
 	cp, err := controlplane.Start(t.Context(), controlplane.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"operetta.dev/test/docs/internal/commands"
+	"operetta.dev/test/machine"
 )
 
 func TestTheReadmeDoesWhatItSays(t *testing.T) {
@@ -65,6 +66,7 @@ func TestThePageOnARepositoryOfYourOwnDoesWhatItSays(t *testing.T) {
 // the repository and what `make run` starts. That no command is forgotten is a test of
 // package docs.
 func TestTheCommandsOfTheOtherPagesWork(t *testing.T) {
+	machine.Thorough(t)
 	s := newStage(t)
 	s.copyRepository("cue.mod", "cue", "config")
 	exports, err := startedPlayground(t)
