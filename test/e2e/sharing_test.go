@@ -25,6 +25,8 @@ func TestE8FieldsOfOtherManagersAreLeftAlone(t *testing.T) {
 	s.Patch(s.Ref("Service", "shop"), map[string]any{"metadata": map[string]any{
 		"labels": map[string]any{"team": "blue"}, "finalizers": []any{"example.com/dns"},
 	}})
+	// Until its controller has seen the change, the resource is Ready.
+	s.ExpectObject(s.Ref("Deployment", "shop"), "to be rolled out", func(u *unstructured.Unstructured) error { return checkRolledOut(u, "nginx:1.25", 3) })
 	s.ExpectReady("shop")
 	s.WaitUntilIdle()
 
