@@ -86,7 +86,7 @@ const (
 	Changed Class = "changed"
 	// New resources do not exist yet.
 	New Class = "created"
-	// Invalid resources do not satisfy the new version: nothing of them is written.
+	// Invalid resources do not satisfy the new version: nothing is written of them, or of the components that are wrong.
 	Invalid Class = "invalid"
 	// Failing resources have components that fail, or that the API server would refuse.
 	Failing Class = "failing"
