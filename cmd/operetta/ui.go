@@ -74,7 +74,7 @@ func (f uiFlags) run(ctx context.Context, s streams, words []string) error {
 	if err != nil {
 		return err
 	}
-	hosts := []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("localhost", port)}
+	hosts := uiHosts(port)
 	quiet := s
 	quiet.err = discard{}
 	server := &http.Server{
@@ -89,6 +89,21 @@ func (f uiFlags) run(ctx context.Context, s streams, words []string) error {
 		return fmt.Errorf("serving on %s: %w", hosts[0], err)
 	}
 	return nil
+}
+
+// defaultPort is the port of http: a browser leaves it out of the header Host.
+const defaultPort = "80"
+
+// uiHosts returns the hosts that pages are served as on a port.
+func uiHosts(port string) []string {
+	var out []string
+	for _, name := range []string{"127.0.0.1", "localhost"} {
+		out = append(out, net.JoinHostPort(name, port))
+		if port == defaultPort {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // discard drops notes that were printed before.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
 	"operetta.dev/engine/why"
@@ -104,13 +106,16 @@ func runWhy(ctx context.Context, s streams, f whyFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	in, notes, located, err := f.input(ctx, s, p, resource)
+	in, notes, locate, err := f.input(ctx, s, p, resource)
 	if err != nil {
 		return err
 	}
 	answer, err := why.Ask(ctx, p, in, why.Question{Object: object, Path: path})
+	if invalid, ok := errors.AsType[*why.InvalidError](err); ok {
+		return locate(invalid.Faults)
+	}
 	if err != nil {
-		return located(err)
+		return err
 	}
 	answer.Notes = append(answer.Notes, notes...)
 	if f.output == formatJSON {
@@ -120,21 +125,20 @@ func runWhy(ctx context.Context, s streams, f whyFlags, args []string) error {
 	return err
 }
 
-// input returns what is rendered: from files, or from the cluster. located gives faults of the resource their
-// place in its file.
-func (f whyFlags) input(ctx context.Context, s streams, p *program.Program, resource string) (in render.Input, notes []string, located func(error) error, err error) {
-	same := func(err error) error { return err }
+// input returns what is rendered: from files, or from the cluster. locate gives faults of the resource their place in its
+// file; a resource of the cluster has none.
+func (f whyFlags) input(ctx context.Context, s streams, p *program.Program, resource string) (in render.Input, notes []string, locate func(fault.Faults) fault.Faults, err error) {
 	if f.file == "" {
 		in, notes, err = f.fromCluster(ctx, p, resource)
-		return in, notes, same, err
+		return in, notes, func(faults fault.Faults) fault.Faults { return faults }, err
 	}
 	cr, definitions, err := readResource(ctx, s.in, f.renderOptions, p)
 	if err != nil {
-		return in, nil, same, err
+		return in, nil, nil, err
 	}
 	in = render.Input{CR: cr.object, Namespace: f.namespace, Manifests: definitions}
 	err = readLiveObjects(ctx, s.in, f.live, &in)
-	return in, nil, same, err
+	return in, nil, cr.locate, err
 }
 
 // fromCluster reads the custom resource, its objects and its inputs.

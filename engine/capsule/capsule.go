@@ -136,6 +136,7 @@ func Decode(from io.Reader) (*Capsule, error) {
 	if err := out.Decision.convertNumbers(); err != nil {
 		return nil, fmt.Errorf("its decision: %w", err)
 	}
+	out.Decision.maskDigests() // a version of before has written them
 	switch {
 	case out.Format != Format:
 		return nil, fmt.Errorf("it has format %d, and this version reads %d", out.Format, Format)

@@ -110,7 +110,28 @@ func (c *Capsule) decide(ctx context.Context, from plan.Snapshot, v plan.Version
 	if u := w.Get(cluster.RefOf(put)); u != nil {
 		out.Status, _, _ = unstructured.NestedMap(u.Object, "status")
 	}
+	out.maskDigests()
 	return out, err
+}
+
+// maskDigests masks what a decision has of the digests of Secrets. They are made in memory with a salt that everybody knows,
+// so that the value of a Secret that the package has written, which the decision masks, could be guessed.
+func (d Decision) maskDigests() {
+	for _, w := range d.Writes {
+		redact.MaskSecret(w.Manifest)
+	}
+	inventory, _, _ := unstructured.NestedFieldNoCopy(d.Status, "inventory")
+	groups, _ := inventory.([]any)
+	for _, g := range groups {
+		group, _ := g.(map[string]any)
+		objects, _ := group["objects"].([]any)
+		for _, o := range objects {
+			entry, _ := o.(map[string]any)
+			if _, has := entry["digest"]; has && entry["apiVersion"] == "v1" && entry["kind"] == "Secret" {
+				entry["digest"] = redact.Mask
+			}
+		}
+	}
 }
 
 // A noting package notes that nobody could evaluate it, which is no decision.

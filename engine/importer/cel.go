@@ -23,17 +23,47 @@ type celWriter struct {
 	imports map[string]bool
 }
 
+// parsed returns an expression of CEL. It errors if it is none.
+func parsed(text string) (ast.Expr, error) {
+	p, err := parser.NewParser(parser.Macros(parser.AllMacros...), parser.EnableOptionalSyntax(true))
+	if err != nil {
+		return nil, err
+	}
+	out, problems := p.Parse(common.NewTextSource(text))
+	if found := problems.GetErrors(); len(found) > 0 {
+		return nil, errors.New(found[0].Message)
+	}
+	return out.Expr(), nil
+}
+
+// literalText returns the text that an expression is, and whether it is nothing else.
+func literalText(expression string) (string, bool) {
+	e, err := parsed(expression)
+	if err != nil || e.Kind() != ast.LiteralKind {
+		return "", false
+	}
+	text, is := e.AsLiteral().(types.String)
+	return string(text), is
+}
+
+// isConstant reports whether an expression depends on nothing: it refers to no name.
+func isConstant(expression string) bool {
+	e, err := parsed(expression)
+	if err != nil {
+		return false
+	}
+	constant := true
+	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) { constant = constant && e.Kind() != ast.IdentKind }))
+	return constant
+}
+
 // expression returns an expression as CUE. It errors with what has no counterpart.
 func (w *celWriter) expression(text string) (string, error) {
-	p, err := parser.NewParser(parser.Macros(parser.AllMacros...), parser.EnableOptionalSyntax(true))
+	e, err := parsed(text)
 	if err != nil {
 		return "", err
 	}
-	parsed, problems := p.Parse(common.NewTextSource(text))
-	if found := problems.GetErrors(); len(found) > 0 {
-		return "", errors.New(found[0].Message)
-	}
-	return w.write(parsed.Expr())
+	return w.write(e)
 }
 
 // write returns a node as CUE.

@@ -101,7 +101,7 @@ func (g *graphImport) learn(resources []any) {
 
 // objectOf returns the name of the object of a resource: its kind.
 func objectOf(template map[string]any) string {
-	kind, _ := template["kind"].(string)
+	kind := unquoted(template["kind"])
 	return label(identifier(strings.ToLower(kind), map[string]bool{}))
 }
 
@@ -186,17 +186,28 @@ func (g *graphImport) resource(at string, r map[string]any) {
 	g.parts = append(g.parts, b.String())
 }
 
+// unquoted returns a text, or the one that an expression is which is nothing but a text.
+func unquoted(v any) string {
+	text, _ := v.(string)
+	if inner, whole := wholeExpression(text); whole {
+		if said, is := literalText(inner); is {
+			return said
+		}
+	}
+	return text
+}
+
 // refuseSecret refuses a Secret whose content is in the definition, unless it was asked for. A value that is an expression
-// as a whole comes from elsewhere.
+// as a whole comes from elsewhere, if the expression refers to anything.
 func (g *graphImport) refuseSecret(at string, template map[string]any) {
-	if g.secrets || template["apiVersion"] != "v1" || template["kind"] != "Secret" {
+	if g.secrets || unquoted(template["apiVersion"]) != "v1" || unquoted(template["kind"]) != "Secret" {
 		return
 	}
 	for _, field := range []string{"data", "stringData"} {
 		content, _ := template[field].(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(content)) {
 			text, _ := content[name].(string)
-			if _, whole := wholeExpression(text); !whole && content[name] != nil {
+			if inner, whole := wholeExpression(text); content[name] != nil && (!whole || isConstant(inner)) {
 				g.refusef(at+"."+field+"."+name, "its content would stand in the package; refer to the Secret with an externalRef, or import it with --secrets")
 			}
 		}
@@ -275,6 +286,9 @@ func (g *graphImport) text(at, text string) any {
 		return text
 	}
 	if inner, whole := wholeExpression(text); whole {
+		if said, is := literalText(inner); is {
+			return said
+		}
 		return reference(g.expression(at, inner))
 	}
 	var b strings.Builder
@@ -290,7 +304,11 @@ func (g *graphImport) text(at, text string) any {
 			g.refusef(at, "${ has no end")
 			break
 		}
-		b.WriteString(`\(` + g.expression(at, rest[:end]) + `)`)
+		if said, is := literalText(rest[:end]); is {
+			b.WriteString(quoted(said))
+		} else {
+			b.WriteString(`\(` + g.expression(at, rest[:end]) + `)`)
+		}
 		text = rest[end+1:]
 	}
 	b.WriteByte('"')

@@ -144,3 +144,72 @@ func TestImportOfAGraphRefusesWhatHasNoCounterpart(t *testing.T) {
 		})
 	}
 }
+
+// withSecret is a definition with a Secret, of which a value and the kind are given.
+func withSecret(kind, value string) string {
+	return `apiVersion: kro.run/v1alpha1
+kind: ResourceGraphDefinition
+metadata: {name: login}
+spec:
+  schema: {apiVersion: v1, kind: Login, group: apps.example.com, spec: {user: string | default=admin}}
+  resources:
+  - id: given
+    externalRef: {apiVersion: v1, kind: Secret, metadata: {name: given}}
+  - id: own
+    template: {apiVersion: v1, kind: '` + kind + `', metadata: {name: own}, data: {k: '` + value + `'}}
+`
+}
+
+// TestAConstantExpressionIsNoReference imports Secrets whose values are expressions, and asks where they come from.
+func TestAConstantExpressionIsNoReference(t *testing.T) {
+	t.Parallel()
+	const refused = "in.yaml:1: spec.resources[1].template.data.k: its content would stand in the package; refer to the Secret with an externalRef, or import it with --secrets"
+	for name, c := range map[string]struct{ reason, kind, value, want string }{
+		"a reference to another Secret":   {"the content comes from the cluster", "Secret", `${given.data.password}`, ""},
+		"a text":                          {"it is the content itself", "Secret", `${"aHVudGVyMg=="}`, refused},
+		"a text in other quotation marks": {"it is the content itself", "Secret", `${"""aHVudGVyMg=="""}`, refused},
+		"two texts":                       {"they are the content together", "Secret", `${"aHVu" + "dGVyMg=="}`, refused},
+		"a kind that is a text":           {"it is a Secret all the same", `${"Secret"}`, "aHVudGVyMg==", refused},
+		"a text in a ConfigMap":           {"it is no secret", "ConfigMap", `${"plain"}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := importer.Import(t.Context(), objectsIn(t, withSecret(c.kind, c.value)), importer.Options{Package: packageOf("login")})
+			got := ""
+			if r, ok := errors.AsType[*importer.RefusedError](err); ok {
+				got = strings.Join(r.Reasons, "\n")
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+// TestAnExpressionThatIsATextIsImportedAsThatText looks for the text in the package.
+func TestAnExpressionThatIsATextIsImportedAsThatText(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ reason, value, want string }{
+		"alone":                {"it is a value like another", `${"plain"}`, `data: k: "plain"`},
+		"with a dollar sign":   {"it looks like an expression, and is none", `${"${schema.spec.user}"}`, `data: k: "${schema.spec.user}"`},
+		"with a backslash":     {"CUE escapes it, too", `${"a\\nb"}`, `data: k: "a\\nb"`},
+		"in a text":            {"nothing is to be put in there", `a-${"b"}-c`, `data: k: "a-b-c"`},
+		"beside a reference":   {"only that is put in", `${"a"}-${schema.spec.user}`, `data: k: "a-\(cr.spec.user)"`},
+		"a reference":          {"it stays one", `${schema.spec.user}`, `data: k: cr.spec.user`},
+		"a number as a text":   {"it stays a text", `${"1"}`, `data: k: "1"`},
+		"a text in a function": {"the function stays", `${"A".lowerAscii()}`, `data: k: strings.ToLower("A")`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result, err := importer.Import(t.Context(), objectsIn(t, withSecret("ConfigMap", c.value)), importer.Options{Package: packageOf("login")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := strings.Join(strings.Fields(fileOf(t, result, "login.cue")), " "); !strings.Contains(text, c.want) { // aligned or not
+				t.Errorf("%s: want %s in\n%s", c.reason, c.want, text)
+			}
+		})
+	}
+}

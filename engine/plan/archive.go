@@ -108,7 +108,7 @@ func (d *Dump) encode() (head, lines []byte, err error) {
 	replace := newStandIns(slices.Concat(d.resources, objects), d.lists)
 	var out bytes.Buffer
 	for _, u := range slices.Concat(d.resources, objects) {
-		line, err := utiljson.Marshal(replace.object(u).Object)
+		line, err := replace.line(u)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: encoding: %w", cluster.RefOf(u), err)
 		}

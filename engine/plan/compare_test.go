@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -106,6 +107,51 @@ func TestAGivenResourceIsPlannedAsIfItWereApplied(t *testing.T) {
 			got := said(make1(t, plan.Options{Cluster: on, New: plan.Version{Program: p, CRD: definition()}, Given: []*unstructured.Unstructured{row.given}}))
 			if diff := cmp.Diff(row.want, shortened(got, row.want)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", row.reason, diff)
+			}
+		})
+	}
+}
+
+func TestAGivenResourceThatThePlanDoesNotLookAtIsNotTakenForANewOne(t *testing.T) {
+	t.Parallel()
+	p := load(t, body)
+	on := serve(t, p, shop("a", map[string]any{"size": int64(1)}))
+	elsewhere := shop("a", map[string]any{})
+	elsewhere.SetNamespace("elsewhere")
+	r := plan.NewRecorder(on, p.Name(), shopKind, now)
+	r.Dump().Namespaces = []string{"default"}
+	if _, err := plan.Make(t.Context(), plan.Options{Cluster: r, New: plan.Version{Program: p}, Now: now}); err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := r.Dump().Write(&file); err != nil {
+		t.Fatal(err)
+	}
+	part := read(t, file.Bytes())
+	for name, row := range map[string]struct {
+		reason     string
+		cluster    plan.Snapshot
+		namespaces []string
+		given      *unstructured.Unstructured
+		want       string
+	}{
+		"another namespace":                {"only one was asked for", on, []string{"default"}, elsewhere, "Shop elsewhere/a is in none of the namespaces that the plan looks at (default), so nobody knows whether it exists"},
+		"another namespace than of a dump": {"the dump has another one alone", part, nil, elsewhere, "whether Shop elsewhere/a exists is not known: the dump has the resources in the namespace default alone, and none in elsewhere"},
+		"all namespaces":                   {"what is not there does not exist", on, nil, elsewhere, ""},
+		"the namespace":                    {"it was read", on, []string{"default", "other"}, shop("a", map[string]any{}), ""},
+		"the namespace of a dump":          {"it was read", part, []string{"default"}, shop("b", map[string]any{}), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := plan.Make(t.Context(), plan.Options{
+				Cluster: row.cluster, New: plan.Version{Program: p}, Namespaces: row.namespaces, Given: []*unstructured.Unstructured{row.given}, Now: now,
+			})
+			got := ""
+			if err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(row.want, got); diff != "" {
+				t.Errorf("%s: the error (-want +got):\n%s", row.reason, diff)
 			}
 		})
 	}

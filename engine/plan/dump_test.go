@@ -9,10 +9,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/ownership"
@@ -124,6 +126,43 @@ func TestADumpHoldsNoValueOfASecret(t *testing.T) {
 	}
 	if _, again := unpack(t, dumped(t, on, plan.Options{New: plan.Version{Program: p}})); bytes.Equal(lines, again) {
 		t.Error("two dumps have the same key, so that one who can make dumps can guess what is in another")
+	}
+}
+
+// A UID of a Secret is the key of the digests of what it holds: with both, a short value can be guessed.
+func TestADumpHoldsNoUIDOfASecret(t *testing.T) {
+	t.Parallel()
+	const ofSecret, ofOther = "8f3a91c0-1d2e-4f3a-9b4c-5d6e7f8a9b0c", "11d2a3b4-5c6d-4e7f-8a9b-0c1d2e3f4a5b"
+	p := load(t, repeating)
+	on := serve(t, p, shop("a", map[string]any{}))
+	secret, other := login(), object("ConfigMap", "other", map[string]any{})
+	secret.SetUID(ofSecret)
+	other.SetUID(ofOther)
+	other.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: "login", UID: ofSecret}})
+	for _, u := range []*unstructured.Unstructured{secret, other} {
+		if _, err := on.World.Cluster.Restore("person", u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, lines := unpack(t, dumped(t, on, plan.Options{New: plan.Version{Program: p}}))
+	if bytes.Contains(lines, []byte(ofSecret)) {
+		t.Errorf("the dump has the UID of the Secret:\n%s", lines)
+	}
+	if !bytes.Contains(lines, []byte(ofOther)) {
+		t.Error("the dump does not have the UID of another object")
+	}
+	// An inventory has the beginning of the UID, and an owner reference all of it.
+	standIns := map[string]int{}
+	for _, uid := range regexp.MustCompile(`8f3a91c0-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`).FindAll(lines, -1) {
+		standIns[string(uid)]++
+	}
+	if len(standIns) != 1 {
+		t.Errorf("the stand-ins for the UID are %v, want one that is the same everywhere", standIns)
+	}
+	for uid, n := range standIns {
+		if n < 2 {
+			t.Errorf("%s is there %d times, want it in the Secret and in the owner reference", uid, n)
+		}
 	}
 }
 

@@ -86,7 +86,7 @@ const (
 	Changed Class = "changed"
 	// New resources do not exist yet.
 	New Class = "created"
-	// Invalid resources do not satisfy the new version: nothing of them is written.
+	// Invalid resources do not satisfy the new version: nothing is written of them, or of the components that are wrong.
 	Invalid Class = "invalid"
 	// Failing resources have components that fail, or that the API server would refuse.
 	Failing Class = "failing"
@@ -286,6 +286,9 @@ func (o Options) subjects(ctx context.Context) ([]subject, error) {
 		}
 	}
 	for _, u := range o.Given {
+		if err := o.looksAt(u); err != nil {
+			return nil, err
+		}
 		out = append(out, subject{known[cluster.RefOf(u).Identity()], u})
 	}
 	slices.SortFunc(out, func(a, b subject) int {
@@ -297,6 +300,24 @@ func (o Options) subjects(ctx context.Context) ([]subject, error) {
 		}
 	}
 	return out, nil
+}
+
+// looksAt errors if a resource that is given is where the plan does not look: it would be taken for a new one although it may
+// exist.
+func (o Options) looksAt(given *unstructured.Unstructured) error {
+	ref := cluster.RefOf(given)
+	if ref.Namespace == "" {
+		return nil // what is in no namespace is read whatever they are
+	}
+	if !o.Namespaces.Has(ref.Namespace) {
+		return fmt.Errorf("%s is in none of the namespaces that the plan looks at (%s), so nobody knows whether it exists", ref, o.Namespaces)
+	}
+	if part, ok := o.Cluster.(interface{ Covers(object.Namespaces) error }); ok {
+		if err := part.Covers(object.Namespaces{ref.Namespace}); err != nil {
+			return fmt.Errorf("whether %s exists is not known: %w", ref, err)
+		}
+	}
+	return nil
 }
 
 // live returns the resources that exist. If the cluster does not serve the version of the kind that is new, they are

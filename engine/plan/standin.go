@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/redact"
 )
@@ -33,6 +34,8 @@ type standIns struct {
 	// guessable are the digests of the manifests that repeat a value of a Secret: they have no key, and whoever
 	// knows the rest of a manifest could guess the value.
 	guessable map[string]bool
+	// uids replace the UIDs of Secrets: they are the keys of digests, of what a package reads of a Secret.
+	uids *strings.Replacer
 }
 
 // newStandIns returns what replaces the values of the Secrets among objects.
@@ -48,6 +51,7 @@ func newStandIns(objects []*unstructured.Unstructured, lists map[string]bool) *s
 			out.selectors[part] = true
 		}
 	}
+	out.uids = strings.NewReplacer(out.otherUIDs(objects)...)
 	for _, u := range objects {
 		if digest := u.GetAnnotations()[ownership.AppliedMark]; digest != "" && u.GetKind() != "Secret" && out.repeats(u) {
 			out.guessable[digest] = true
@@ -61,11 +65,40 @@ func (s *standIns) repeats(u *unstructured.Unstructured) bool {
 	return !equality.Semantic.DeepEqual(u.Object, s.redacted(u.DeepCopy().Object))
 }
 
-// of returns what stands in for a value of a Secret.
-func (s *standIns) of(value string) string {
+// mac returns what nobody can make of a value without the key.
+func (s *standIns) mac(value string) string {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write([]byte(value))
-	return standInPrefix + hex.EncodeToString(mac.Sum(nil)[:16])
+	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// of returns what stands in for a value of a Secret.
+func (s *standIns) of(value string) string { return standInPrefix + s.mac(value) }
+
+// publicUID is how many characters of a UID an inventory has, and so stay: an object is known by them.
+const publicUID = 8
+
+// otherUIDs returns the UIDs of the Secrets among objects, each with what stands in for it behind it.
+func (s *standIns) otherUIDs(objects []*unstructured.Unstructured) []string {
+	var out []string
+	for _, u := range objects {
+		uid := string(u.GetUID())
+		if u.GetKind() != "Secret" || len(uid) <= publicUID { // no API server gives one that is as short
+			continue
+		}
+		m := s.mac(uid)
+		out = append(out, uid, strings.Join([]string{uid[:publicUID], m[:4], m[4:8], m[8:12], m[12:24]}, "-"))
+	}
+	return out
+}
+
+// line returns the line of an object in a dump.
+func (s *standIns) line(u *unstructured.Unstructured) ([]byte, error) {
+	line, err := utiljson.Marshal(s.object(u).Object)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(s.uids.Replace(string(line))), nil // wherever it is: an owner reference and its managed field have it, too
 }
 
 // object returns an object as a dump holds it.

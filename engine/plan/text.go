@@ -238,22 +238,35 @@ func (g group) text(ink Ink) string {
 	fmt.Fprintf(&b, "%s: %s\n", Counted(len(g.members), "resource"), g.names())
 	switch g.class {
 	case Invalid:
-		fmt.Fprintf(&b, "  %s\n", Paint(ink.Bad, "invalid: nothing of it is written any more"))
+		fmt.Fprintf(&b, "  %s\n", Paint(ink.Bad, g.invalid()))
 	case Paused:
 		fmt.Fprintf(&b, "  %s\n", Paint(ink.Warn, "paused: this happens once the pause ends"))
 	case Unchanged, Changed, New, Failing, Waiting, Deleting:
 	}
+	if g.single() { // who has a name needs no placeholder, and what looks like one is text of its own
+		g.objects, g.problems = g.members[0].Objects, g.members[0].Problems
+	}
 	for _, p := range g.problems {
 		fmt.Fprintf(&b, "  %s %s\n", Paint(ink.Bad, "!"), p)
 	}
-	single := len(g.members) == 1
 	for _, o := range g.objects {
-		g.object(&b, o, ink, single)
+		g.object(&b, o, ink)
 	}
 	for _, o := range g.order {
 		fmt.Fprintf(&b, "  %s %s\n", Paint(ink.Warn, "order"), o)
 	}
 	return b.String()
+}
+
+// single reports whether there is nobody else in the group.
+func (g group) single() bool { return len(g.members) == 1 }
+
+// invalid says how much of an invalid resource is not written: all of it, or the components that are wrong.
+func (g group) invalid() string {
+	if slices.ContainsFunc(g.problems, func(p Problem) bool { return p.Component != "" }) {
+		return "invalid in part: what has a ! is not written, and the rest is"
+	}
+	return "invalid: nothing of it is written"
 }
 
 // names returns the names of the members, or of the first of them.
@@ -270,15 +283,8 @@ func (g group) names() string {
 }
 
 // object writes an object of a group.
-func (g group) object(b *strings.Builder, o Object, ink Ink, single bool) {
-	if single {
-		put := strings.NewReplacer(itsName, g.members[0].Name, itsNamespace, g.members[0].Namespace)
-		o.Name, o.Namespace = put.Replace(o.Name), put.Replace(o.Namespace)
-		for i, f := range o.Fields {
-			o.Fields[i] = Field{f.Path, put.Replace(f.Before), put.Replace(f.After)}
-		}
-	}
-	if o.Namespace == itsNamespace || single && o.Namespace == g.members[0].Namespace {
+func (g group) object(b *strings.Builder, o Object, ink Ink) {
+	if o.Namespace == itsNamespace || g.single() && o.Namespace == g.members[0].Namespace {
 		o.Namespace = ""
 	}
 	c := Change{Component: o.Component, Object: o.String(), What: string(o.Outcome), More: max(0, len(o.Fields)-maxFields)}

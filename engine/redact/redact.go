@@ -53,6 +53,9 @@ var contentFields = []string{"data", "stringData"}
 // saltAnnotation is the annotation with the salt of a Secret's digests.
 const saltAnnotation = "operetta.dev/salt"
 
+// appliedAnnotation is the annotation with the digest of what was applied: its key is the salt, which dry runs do not choose.
+const appliedAnnotation = "operetta.dev/applied"
+
 // lastAppliedAnnotation is the annotation in which kubectl keeps the whole object.
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -120,7 +123,7 @@ func MaskSecret(object map[string]any) {
 	}
 	meta, _ := object["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
-	for _, name := range []string{saltAnnotation, lastAppliedAnnotation} {
+	for _, name := range []string{saltAnnotation, appliedAnnotation, lastAppliedAnnotation} {
 		if _, has := annotations[name]; has {
 			annotations[name] = Mask
 		}

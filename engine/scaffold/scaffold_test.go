@@ -2,17 +2,20 @@ package scaffold_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"cuelang.org/go/cue/cuecontext"
 	"cuelang.org/go/cue/load"
+	"github.com/google/go-cmp/cmp"
 	"operetta.dev/engine/scaffold"
 )
 
-// TestTheCueCommandUnderstandsANewPackage loads a new package as the cue command does, with no registry.
-func TestTheCueCommandUnderstandsANewPackage(t *testing.T) {
-	t.Parallel()
+// newModule returns a folder with what operetta init makes for a package named greeter.
+func newModule(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
 	p := scaffold.Package{Name: "greeter", Group: "example.com", Kind: scaffold.KindOf("greeter")}
 	for _, files := range []func() ([]scaffold.File, error){p.Files, scaffold.Module{Path: "example.com/operators"}.Files, scaffold.Contract} {
@@ -30,13 +33,61 @@ func TestTheCueCommandUnderstandsANewPackage(t *testing.T) {
 			}
 		}
 	}
-	instances := load.Instances([]string{"./greeter"}, &load.Config{Dir: dir, Env: []string{"CUE_REGISTRY=none"}})
-	if err := instances[0].Err; err != nil {
+	return dir
+}
+
+// TestTheCueCommandUnderstandsANewPackage loads a new package as the cue command and the language server do, with no registry:
+// with its tests, and without.
+func TestTheCueCommandUnderstandsANewPackage(t *testing.T) {
+	t.Parallel()
+	dir := newModule(t)
+	for name, tests := range map[string]bool{"the package": false, "with its tests": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			instances := load.Instances([]string{"./greeter"}, &load.Config{Dir: dir, Env: []string{"CUE_REGISTRY=none"}, Tests: tests})
+			for _, instance := range instances {
+				if instance.Err != nil {
+					t.Fatal(instance.Err)
+				}
+				if err := cuecontext.New().BuildInstance(instance).Validate(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// TestTheStockCueCommandChecksAndRendersANewPackage runs the command as a user does who has it, with no registry.
+func TestTheStockCueCommandChecksAndRendersANewPackage(t *testing.T) {
+	t.Parallel()
+	found, err := exec.CommandContext(t.Context(), "go", "tool", "-n", "cue").Output()
+	if err != nil {
 		t.Fatal(err)
 	}
-	v := cuecontext.New().BuildInstance(instances[0])
-	if err := v.Validate(); err != nil {
-		t.Error(err)
+	program, dir := strings.TrimSpace(string(found)), newModule(t)
+	for name, row := range map[string]struct {
+		reason string
+		args   []string
+		want   string
+	}{
+		"vet":            {"nothing in it is wrong", []string{"vet", "-c=false", "./..."}, ""},
+		"fmt":            {"it is written as cue writes it", []string{"fmt", "--check", "./greeter"}, ""},
+		"export":         {"what it renders for the sample", []string{"export", "./greeter", "greeter/sample.yaml", "-l", "cr:", "-e", "components.page.objects.configmap.data"}, "{\n    \"index.html\": \"Hello\"\n}\n"},
+		"a default":      {"the schema counts", []string{"export", "./greeter", "greeter/sample.yaml", "-l", "cr:", "-e", "components.web.objects.deployment.spec.replicas"}, "2\n"},
+		"a whole object": {"Kubernetes types leave it concrete", []string{"export", "./greeter", "greeter/sample.yaml", "-l", "cr:", "-e", "components.web.objects.service.kind", "--out", "text"}, "Service\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), program, row.args...)
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "CUE_REGISTRY=none", "CUE_CACHE_DIR="+t.TempDir())
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s: cue %v: %v\n%s", row.reason, row.args, err, out)
+			}
+			if diff := cmp.Diff(row.want, string(out)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", row.reason, diff)
+			}
+		})
 	}
 }
 

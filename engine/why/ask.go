@@ -30,8 +30,18 @@ type Question struct {
 	Path string
 }
 
-// Ask answers a question about what a package renders. It errors with Faults if the resource or the question
-// is wrong.
+// An InvalidError has the faults of a custom resource: their paths are those of its fields, and their positions the lines of
+// the package that forbid them.
+type InvalidError struct{ Faults fault.Faults }
+
+// Error returns one fault a line.
+func (e *InvalidError) Error() string { return e.Faults.Error() }
+
+// Unwrap returns the faults.
+func (e *InvalidError) Unwrap() error { return e.Faults }
+
+// Ask answers a question about what a package renders. It errors with an InvalidError if the resource is wrong, and with
+// Faults if the package or the question is.
 func Ask(ctx context.Context, p *program.Program, in render.Input, q Question) (Answer, error) {
 	path, err := parse(q.Path)
 	if err != nil {
@@ -42,9 +52,9 @@ func Ask(ctx context.Context, p *program.Program, in render.Input, q Question) (
 		return Answer{}, err
 	}
 	if len(out.Invalid) > 0 {
-		return Answer{}, out.Invalid
+		return Answer{}, &InvalidError{out.Invalid}
 	}
-	if len(out.Rollout.Components) == 0 {
+	if len(out.Rollout.Components) == 0 && len(out.Faults) > 0 {
 		return Answer{}, out.Faults
 	}
 	a := asking{program: p, out: out, in: in, path: path, text: q.Path, mask: &diff.Mask{}, lines: lines(p)}
@@ -117,7 +127,10 @@ func find(out render.Output, text string) (ownObject, error) {
 		}
 		names = append(names, name)
 	}
-	if len(among) == 0 {
+	switch {
+	case len(out.Rollout.Components) == 0:
+		return ownObject{}, fault.Faults{{Message: message, Hint: "it has no components"}}
+	case len(among) == 0:
 		return ownObject{}, fault.Faults{{Message: message, Hint: "it renders no object at all"}}
 	}
 	return ownObject{}, fault.Faults{{Message: message, Hint: program.HintAmong(text, names)}}

@@ -58,6 +58,20 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+func TestEveryPageIsInTheIndex(t *testing.T) {
+	t.Parallel()
+	listed := map[string]bool{}
+	for _, link := range read(t, "docs/README.md").Links() {
+		file, _, _ := strings.Cut(link, "#")
+		listed[path.Join("docs", file)] = true
+	}
+	for _, d := range documents(t) {
+		if path.Dir(d.Name) == "docs" && d.Name != "docs/README.md" && !listed[d.Name] {
+			t.Errorf("docs/README.md does not say who needs %s, and why", d.Name)
+		}
+	}
+}
+
 func hasAnchor(d markdown.Document, anchor string) bool {
 	return slices.ContainsFunc(d.Sections(), func(s markdown.Section) bool { return s.Anchor() == anchor })
 }
