@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -94,8 +95,8 @@ type patchesIn struct {
 	namespace string
 	log       logr.Logger
 
-	// asking is held by a reader that asks whether there can be Patches; the others wait for its answer.
-	asking sync.Mutex
+	// asking is the question whether there can be Patches: one asks, and all who want to know it meanwhile wait for the answer.
+	asking singleflight.Group
 
 	mu      sync.Mutex
 	state   availability
@@ -152,17 +153,25 @@ func (p *patchesIn) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: reading needs no election.
 func (p *patchesIn) NeedLeaderElection() bool { return false }
 
-// known returns whether there can be Patches, and asks the API server if that is not known yet.
+// known returns whether there can be Patches, and asks the API server if that is not known yet. Nobody waits longer than the context, or
+// for more than one answer.
 func (p *patchesIn) known(ctx context.Context) (availability, error) {
-	p.asking.Lock()
-	defer p.asking.Unlock()
 	p.mu.Lock()
 	state := p.state
 	p.mu.Unlock()
 	if state != "" {
 		return state, nil
 	}
-	return p.ask(ctx)
+	answer := p.asking.DoChan("", func() (any, error) {
+		return p.ask(context.WithoutCancel(ctx)) // the others want to know it, too
+	})
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case got := <-answer:
+		state, _ = got.Val.(availability)
+		return state, got.Err
+	}
 }
 
 // ask asks the API server whether there can be Patches, and starts the watches if there can.
