@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/patch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -79,6 +81,46 @@ func TestReadersOfPatchesWaitForOneAnswerAndNoLongerThanTheyMay(t *testing.T) {
 				<-time.After(time.Hour)
 				if diff := cmp.Diff(tc.want, got); diff != "" || asked.Load() != 1 {
 					t.Errorf("%s: asked %d times, answered (-want +got):\n%s", tc.reason, asked.Load(), diff)
+				}
+			})
+		})
+	}
+}
+
+// The clock is synctest's.
+func TestPatchesAreLookedAtSoonAfterTheyMayBe(t *testing.T) {
+	t.Parallel()
+	resource := schema.GroupResource{Group: patch.Kind.Group, Resource: "patches"}
+	const ends = 62 * time.Second
+	for name, tc := range map[string]struct {
+		reason string
+		until  error
+		// within is how long it takes after the end, and asks how many questions there are at most.
+		within time.Duration
+		asks   int
+	}{
+		"forbidden":  {"an administrator who gives the right sees within seconds that it is used", apierrors.NewForbidden(resource, "", nil), refusedInterval, 17},
+		"not served": {"whoever installs the definition is waited for ever more seldom", apierrors.NewNotFound(resource, ""), patchesInterval, 8},
+		"no answer":  {"nobody knows, and resources wait", apierrors.NewInternalError(errNoAnswer), patchesRetry, 64},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began, asked := time.Now(), 0
+				direct := interceptor.NewClient(fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build(), interceptor.Funcs{
+					List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+						if asked++; time.Since(began) < ends {
+							return tc.until
+						}
+						return nil
+					},
+				})
+				p := &patchesIn{direct: direct}
+				if err := p.Start(t.Context()); err != nil { // it ends once there can be Patches
+					t.Fatal(err)
+				}
+				if late := time.Since(began) - ends; p.state != patchesServed || late > tc.within || asked > tc.asks {
+					t.Errorf("%s: it is %q %s after the end, and %d questions", tc.reason, p.state, late, asked)
 				}
 			})
 		})
