@@ -29,7 +29,7 @@ type folders struct {
 
 // serve serves a package for the first time and watches its folder. It errors if the cause is not the package.
 func (f *folders) serve(ctx context.Context, a firstLoad) error {
-	served, err := f.serveFirst(ctx, a)
+	w, err := f.serveFirst(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -38,9 +38,9 @@ func (f *folders) serve(ctx context.Context, a firstLoad) error {
 	f.watched[a.dir] = end
 	f.mu.Unlock()
 	f.group.Go(func() error {
-		served := f.watchFolder(watching, a, served)
+		w.follow(watching)
 		if ctx.Err() == nil {
-			f.withdraw(ctx, a.dir, served)
+			f.withdraw(ctx, a.dir, w.served)
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()

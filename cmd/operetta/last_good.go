@@ -48,8 +48,8 @@ func (o *operator) saveLastGood(dir string, s *source.Snapshot) {
 }
 
 // serveLastGood serves the last good version of a broken package, and returns it, or nil if there
-// is none that may be served.
-func (o *operator) serveLastGood(ctx context.Context, last lastGoodVersion, dir string, fault error) *program.Program {
+// is none that may be served. It reports whether that is to be tried again, because nobody could say whether it may.
+func (o *operator) serveLastGood(ctx context.Context, last lastGoodVersion, dir string, fault error) (served *program.Program, again bool) {
 	err := last.err
 	if err == nil {
 		err = o.checkLastGood(ctx, last.checkedPackage)
@@ -59,49 +59,64 @@ func (o *operator) serveLastGood(ctx context.Context, last lastGoodVersion, dir 
 	}
 	switch {
 	case err == nil:
-		return last.program
+		return last.program, false
 	case errors.Is(err, source.ErrNoLastGood), ctx.Err() != nil:
+	case last.err == nil && unreachable(err):
+		o.log.Info("the stored version of a broken package is tried again later: the API server does not say whether it may be used", "package", dir, "error", err.Error())
+		return nil, true
 	default:
 		o.log.Info("the stored version of a broken package is not used", "package", dir, "why", faultsOf(err)[0].Error())
 	}
-	return nil
+	return nil, false
 }
 
 // checkLastGood errors if a stored version must not be served: because another package serves its
 // kind, or because another version has been served since, which would be rolled back. Its
 // CustomResourceDefinition is applied only if the cluster has none, because the one of the cluster
-// is of the same version or of a later one.
+// is of the same version or of a later one. It asks the API server for startupGrace at most, because other packages wait meanwhile, and an
+// outage may be that of one kind.
 func (o *operator) checkLastGood(ctx context.Context, last checkedPackage) error {
 	kind := last.program.GroupVersionKind().GroupKind()
 	if o.manager.Serves(kind) {
 		return fmt.Errorf("another package serves %s", kind)
 	}
 	last.crd = crd.WithAccount(last.crd, o.actAs(last.program).String())
-	return retryOutage(ctx, o.config, o.log, func() error { return o.checkServedVersion(ctx, last) })
+	missing := false
+	limited, cancel := context.WithTimeout(ctx, startupGrace)
+	defer cancel()
+	err := retryOutage(limited, o.config, o.log, func() (err error) {
+		missing, err = o.checkServedVersion(limited, last)
+		return err
+	})
+	if err != nil || !missing {
+		return err
+	}
+	return o.installDefinition(ctx, last.crd) // a process that stands by waits here for the leader, however long that takes
 }
 
 // checkServedVersion errors if the resources of the kind were last served by other versions only.
-// One resource that was served by the stored version is enough, and so is none that was ever served.
-func (o *operator) checkServedVersion(ctx context.Context, last checkedPackage) error {
+// One resource that was served by the stored version is enough, and so is none that was ever served. It reports whether the definition
+// is missing that this process installs.
+func (o *operator) checkServedVersion(ctx context.Context, last checkedPackage) (missing bool, err error) {
 	client, err := apiextensions.NewForConfig(o.config)
 	if err != nil {
-		return fmt.Errorf("connecting to the cluster: %w", err)
+		return false, fmt.Errorf("connecting to the cluster: %w", err)
 	}
 	_, err = client.CustomResourceDefinitions().Get(ctx, last.crd.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && o.flags.crds == crdsApply {
-		return o.installDefinition(ctx, last.crd)
+		return true, nil
 	}
 	if err != nil && !apierrors.IsForbidden(err) {
-		return fmt.Errorf("looking for %s: %w", last.crd.Name, err)
+		return false, fmt.Errorf("looking for %s: %w", last.crd.Name, err)
 	}
 	served, err := o.manager.VersionsServed(ctx, last.program.GroupVersionKind())
 	if err != nil {
-		return err
+		return false, err
 	}
 	if len(served) > 0 && !served[last.program.Digest()] {
-		return fmt.Errorf("it is %s, and the resources were last served by another version", shortDigest(last.program.Digest()))
+		return false, fmt.Errorf("it is %s, and the resources were last served by another version", shortDigest(last.program.Digest()))
 	}
-	return nil
+	return false, nil
 }
 
 // reportOutdated makes the resources of a package say that an earlier version serves them.

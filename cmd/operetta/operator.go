@@ -236,27 +236,32 @@ func checkKindsUnique(packages []firstLoad) error {
 }
 
 // serveFirst serves a package for the first time, or the last good version of a broken one, and
-// returns the program that is served, or nil if there is none. It returns an error only if the
+// returns how its folder is watched from then on. It returns an error only if the
 // cause is not the package: such an error ends the process, as it would affect every package.
-func (o *operator) serveFirst(ctx context.Context, a firstLoad) (*program.Program, error) {
+func (o *operator) serveFirst(ctx context.Context, a firstLoad) (*folderWatch, error) {
+	w := &folderWatch{operator: o, dir: a.dir, state: a.state, checked: a.checkedPackage}
 	err := a.err
 	if err == nil {
 		err = o.serve(ctx, a.dir, a.checkedPackage, nil)
 	}
 	switch {
 	case err == nil:
-		return a.program, nil
+		w.served = a.program
+		return w, nil
 	case a.err == nil && !isPackageFault(err):
 		return nil, err
 	case a.err == nil:
 		a.lastGood = o.loadLastGood(ctx, a.dir)
+	default:
+		w.checked = checkedPackage{}
 	}
-	served := o.serveLastGood(ctx, a.lastGood, a.dir, err)
-	o.reportBroken(ctx, a.dir, served, err)
-	if served == nil && ctx.Err() == nil {
+	w.lastGood, w.fault = &a.lastGood, err
+	w.tryLastGood(ctx)
+	o.reportBroken(ctx, a.dir, w.served, err)
+	if w.served == nil && ctx.Err() == nil {
 		o.manager.Broken(a.dir, packageName(a.dir), faultLocation(err))
 	}
-	return served, nil
+	return w, nil
 }
 
 // isPackageFault reports whether an error of serve is caused by the content of the package.

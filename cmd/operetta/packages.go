@@ -129,20 +129,13 @@ func (e objectExaminer) Slots() int { return cap(e.examiner.slots) }
 func (e objectExaminer) InstallCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition, mayReplace func(context.Context, string) error) error {
 	ctx, cancel := context.WithTimeout(ctx, establishedTimeout)
 	defer cancel()
-	client, err := apiextensions.NewForConfig(e.config)
-	if err != nil {
-		return fmt.Errorf("connecting to the cluster: %w", err)
-	}
-	present, err := client.CustomResourceDefinitions().Get(ctx, definition.Name, metav1.GetOptions{})
-	switch missing := apierrors.IsNotFound(err); {
-	case err != nil && !missing:
-		return fmt.Errorf("looking for %s: %w", definition.Name, err)
-	case missing && e.flags.crds == crdsLeave:
-		return fmt.Errorf("%s is not installed, and with --crds=leave the operator does not install it: %w", definition.Name, err)
+	present, err := e.present(ctx, definition.Name)
+	switch {
+	case err != nil:
+		return err
 	case e.flags.crds == crdsLeave:
 		return waitServed(ctx, e.config, definition)
-	case missing:
-	default:
+	case present != nil:
 		owner, ours := present.Labels[crd.PackageLabel]
 		if !ours {
 			return &packages.ForeignCRDError{Name: definition.Name}
@@ -155,28 +148,43 @@ func (e objectExaminer) InstallCRD(ctx context.Context, definition *apiextension
 		return err
 	}
 	// Another operator may have installed its own meanwhile, which looked when there was none.
-	if present, err = client.CustomResourceDefinitions().Get(ctx, definition.Name, metav1.GetOptions{}); err != nil {
-		return fmt.Errorf("looking for %s: %w", definition.Name, err)
+	if present, err = e.present(ctx, definition.Name); err != nil {
+		return err
+	}
+	if present == nil {
+		return fmt.Errorf("%s was deleted at once after it was installed", definition.Name)
 	}
 	return mayReplace(ctx, present.Labels[crd.PackageLabel])
+}
+
+// present returns the definition that the cluster has by a name, or nil. It errors if there is none and nobody is to install one.
+func (e objectExaminer) present(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	client, err := apiextensions.NewForConfig(e.config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	out, err := client.CustomResourceDefinitions().Get(ctx, name, metav1.GetOptions{})
+	switch missing := apierrors.IsNotFound(err); {
+	case missing && e.flags.crds == crdsLeave:
+		return nil, fmt.Errorf("%s is not installed, and with --crds=leave the operator does not install it: %w", name, err)
+	case missing:
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("looking for %s: %w", name, err)
+	}
+	return out, nil
 }
 
 // AwaitCRD implements packages.Examiner. With --crds=leave it does not look for what the definition lacks: who decides does not either.
 func (e objectExaminer) AwaitCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
 	ctx, cancel := context.WithTimeout(ctx, establishedTimeout)
 	defer cancel()
-	client, err := apiextensions.NewForConfig(e.config)
-	if err != nil {
-		return fmt.Errorf("connecting to the cluster: %w", err)
-	}
-	present, err := client.CustomResourceDefinitions().Get(ctx, definition.Name, metav1.GetOptions{})
-	switch missing := apierrors.IsNotFound(err); {
-	case err != nil && !missing:
-		return fmt.Errorf("looking for %s: %w", definition.Name, err)
-	case missing && e.flags.crds == crdsLeave:
-		return fmt.Errorf("%s is not installed, and with --crds=leave the operator does not install it: %w", definition.Name, err)
-	case missing:
-		return fmt.Errorf("%s is not installed yet; %s does that: %w", definition.Name, e.decides(), err)
+	present, err := e.present(ctx, definition.Name)
+	switch {
+	case err != nil:
+		return err
+	case present == nil:
+		return fmt.Errorf("%s is not installed yet; %s does that", definition.Name, e.decides())
 	case e.flags.crds != crdsLeave:
 		if lacking := crd.Lacks(present, definition); lacking != "" {
 			return fmt.Errorf("%s lacks %s; %s installs it", definition.Name, lacking, e.decides())

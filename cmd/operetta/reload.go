@@ -9,38 +9,73 @@ import (
 	"operetta.dev/engine/source"
 )
 
-// watchFolder serves the new version of a package whenever its files change. If the new version
-// is broken, the version that is served keeps running; there may be none yet. A version that something else keeps from being served,
-// such as a resource that would lose a field, is tried again. It returns, when the context ends, the version that is served.
-func (o *operator) watchFolder(ctx context.Context, load firstLoad, served *program.Program) *program.Program {
-	w := folderWatch{operator: o, dir: load.dir, served: served}
-	outcome := source.Settled
-	if load.err == nil && (served == nil || served.Digest() != load.program.Digest()) {
-		outcome, w.checked = source.Refused, load.checkedPackage
-	}
-	source.Watch(ctx, load.state, outcome, o.loader.NewReader(load.dir).Read, func(snapshot *source.Snapshot, err error) source.Outcome {
-		return w.changed(ctx, snapshot, err)
-	})
-	w.outdatedReport.cancel()
-	return w.served
-}
-
 // A folderWatch follows the folder of one package.
 type folderWatch struct {
 	*operator
 
 	dir string
+	// state identifies what the folder held last; see source.Watch.
+	state string
 	// served is the version that is served, or nil.
 	served *program.Program
-	// checked is the last version that has passed its checks.
+	// checked is the last version that has passed its checks, if it is what the folder holds.
 	checked checkedPackage
+	// lastGood is the stored version, as long as it is still to be tried, and fault is what is wrong with that of the folder.
+	lastGood *lastGoodVersion
+	fault    error
 	// told is what was said last about a version that is not served; nil after one that is.
 	told           fault.Faults
 	outdatedReport delayedCall
 }
 
-// changed serves another version, or says why not.
+// follow serves the new version of a package whenever its files change, until the context ends. If the new version
+// is broken, the version that is served keeps running; there may be none yet. A version that something else keeps from being served,
+// such as a resource that would lose a field, is tried again.
+func (w *folderWatch) follow(ctx context.Context) {
+	source.Watch(ctx, w.state, w.outcome(), w.loader.NewReader(w.dir).Read, func(snapshot *source.Snapshot, err error) source.Outcome {
+		return w.changed(ctx, snapshot, err)
+	})
+	w.outdatedReport.cancel()
+}
+
+// outcome says whether what the folder holds, or the stored version, is to be tried again.
+func (w *folderWatch) outcome() source.Outcome {
+	passed := w.checked.snapshot != nil
+	if w.lastGood != nil || passed && (w.served == nil || w.served.Digest() != w.checked.program.Digest()) {
+		return source.Refused
+	}
+	return source.Settled
+}
+
+// changed serves another version, or says why not. As long as none is served, it tries the stored version that is still to be tried.
 func (w *folderWatch) changed(ctx context.Context, snapshot *source.Snapshot, err error) source.Outcome {
+	same := source.Fingerprint(snapshot, err) == w.state
+	w.state = source.Fingerprint(snapshot, err)
+	outcome := source.Settled
+	if w.lastGood == nil || !same || w.checked.snapshot != nil { // what is broken is not examined again
+		outcome = w.take(ctx, snapshot, err)
+	}
+	if w.served != nil || w.lastGood == nil {
+		w.lastGood = nil
+		return outcome
+	}
+	if w.tryLastGood(ctx); w.served != nil {
+		w.manager.Mended(w.dir, w.served.GroupVersionKind().GroupKind().String())
+		w.reportBroken(ctx, w.dir, w.served, w.fault)
+	}
+	return w.outcome()
+}
+
+// tryLastGood serves the stored version of a broken package, if it may be served. If nobody can say that, it is still to be tried.
+func (w *folderWatch) tryLastGood(ctx context.Context) {
+	served, again := w.serveLastGood(ctx, *w.lastGood, w.dir, w.fault)
+	if w.served = served; !again {
+		w.lastGood = nil
+	}
+}
+
+// take serves another version, or says why not.
+func (w *folderWatch) take(ctx context.Context, snapshot *source.Snapshot, err error) source.Outcome {
 	outcome := source.Settled
 	if err != nil || w.checked.snapshot == nil || w.checked.snapshot.Digest() != snapshot.Digest() {
 		w.outdatedReport.cancel()
@@ -57,6 +92,7 @@ func (w *folderWatch) changed(ctx context.Context, snapshot *source.Snapshot, er
 	case ctx.Err() != nil || reflect.DeepEqual(faultsOf(err), w.told):
 		return outcome // it was interrupted, or tried again and everything is said
 	}
+	w.fault = err
 	if served := w.served; served == nil {
 		w.manager.Broken(w.dir, packageName(w.dir), faultLocation(err))
 	} else {
@@ -73,8 +109,12 @@ func (w *folderWatch) check(ctx context.Context, snapshot *source.Snapshot, err 
 	if err != nil {
 		return folderFault(w.dir, err)
 	}
-	w.checked, err = w.examiner.checkAndCompile(ctx, snapshot, examineAll)
-	return err
+	checked, err := w.examiner.checkAndCompile(ctx, snapshot, examineAll)
+	if err != nil {
+		return err
+	}
+	w.checked = checked
+	return nil
 }
 
 // reportBroken logs why a package is broken, one line for each fault.

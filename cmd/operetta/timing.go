@@ -53,7 +53,8 @@ const (
 	// startupGrace is how long startup waits for all packages to load before it serves the first
 	// one. The wait makes sure that two packages with the same kind are noticed before either acts.
 	// It is limited because a package whose evaluation never ends is noticed only after
-	// examineTime, and must not delay the others for that long.
+	// examineTime, and must not delay the others for that long. The API server may take as long to say whether the stored version of
+	// a broken package may be served.
 	startupGrace = 10 * time.Second
 	// outdatedReportDelay is how long a package has to be broken before its resources say so, while
 	// the last good version keeps running. Until then only the log says so, for the author who is

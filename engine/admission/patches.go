@@ -31,12 +31,13 @@ type Patches struct {
 	Allowed func(context.Context, authorizationv1.SubjectAccessReviewSpec) (bool, error)
 }
 
-// Review returns whether a Patch may be written. It denies a request if it cannot find out.
-func (p Patches) Review(ctx context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+// Review is a Reviewer that says whether a Patch may be written. It denies a request if it cannot find out, whatever the failure policy
+// of its configuration is, so it never errors.
+func (p Patches) Review(ctx context.Context, r *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 	if err := p.review(ctx, r); err != nil {
-		return &admissionv1.AdmissionResponse{UID: r.UID, Result: statusOf(err)}
+		return &admissionv1.AdmissionResponse{UID: r.UID, Result: statusOf(err)}, nil
 	}
-	return &admissionv1.AdmissionResponse{UID: r.UID, Allowed: true}
+	return &admissionv1.AdmissionResponse{UID: r.UID, Allowed: true}, nil
 }
 
 // deniedError is why a Patch may not be written, if its author can do something about it.

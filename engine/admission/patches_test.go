@@ -70,13 +70,13 @@ func TestAPatchTakesTheRightOfItsAuthor(t *testing.T) {
 					return a.Resource == "deployments", nil
 				},
 			}
-			got := p.Review(t.Context(), &admissionv1.AdmissionRequest{
+			got, err := p.Review(t.Context(), &admissionv1.AdmissionRequest{
 				UID: "1", Operation: tc.operation, Namespace: "shop",
 				UserInfo: authenticationv1.UserInfo{Username: "alice", UID: "7", Groups: []string{"team"}, Extra: map[string]authenticationv1.ExtraValue{"scopes": {"a"}}},
 				Object:   raw(tc.after), OldObject: raw(tc.before),
 			})
-			if got.Allowed != (tc.code == 0) || got.UID != "1" {
-				t.Fatalf("answered %+v", got)
+			if err != nil || got.Allowed != (tc.code == 0) || got.UID != "1" {
+				t.Fatalf("answered %+v, error %v", got, err)
 			}
 			if tc.code != 0 && (got.Result.Code != tc.code || !strings.Contains(got.Result.Message, tc.says)) {
 				t.Errorf("answered %d: %s", got.Result.Code, got.Result.Message)

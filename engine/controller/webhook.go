@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"strconv"
 
@@ -24,7 +25,6 @@ import (
 	"operetta.dev/engine/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
-	webhookadmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
 // serveWebhooks serves the admission webhooks, unless their address is "". Whoever installs the operator
@@ -52,20 +52,30 @@ func (m *Manager) serveWebhooks() error {
 		m.certificates, certificates.definitions = certificates, m.converted
 		certificates.by = o.ConversionWebhook()
 	}
-	server := webhook.NewServer(options)
-	// The direct client creates access reviews, which no cache has.
-	server.Register(admission.PatchesPath, &webhook.Admission{Handler: patchHandler(m.manager.GetRESTMapper(), m.own.caches.Direct)})
 	if _, err := m.own.dryRuns(); err != nil {
 		return err
 	}
-	resources := admission.NewResources(m.reviewed, m.reviews())
-	server.Register(admission.ValidatePath, admission.NewHandler(resources.Validate, o.Log))
-	server.Register(admission.MutatePath, admission.NewHandler(resources.Mutate, o.Log))
-	server.Register(admission.ConvertPath, admission.NewConversions(m.converter, m.reviews(), o.Log))
+	server := webhook.NewServer(options)
+	for path, handler := range webhookHandlers(m) {
+		server.Register(path, handler)
+	}
 	if err := m.manager.AddReadyzCheck("webhooks", server.StartedChecker()); err != nil {
 		return err
 	}
 	return m.manager.Add(server)
+}
+
+// webhookHandlers returns who answers the requests to each path of the webhooks.
+func webhookHandlers(m *Manager) map[string]http.Handler {
+	log, resources := m.options.Log, admission.NewResources(m.reviewed, m.reviews())
+	// The direct client creates access reviews, which no cache has.
+	patches := patchReviews(m.manager.GetRESTMapper(), m.own.caches.Direct)
+	return map[string]http.Handler{
+		admission.PatchesPath:  admission.NewHandler(patches.Review, log),
+		admission.ValidatePath: admission.NewHandler(resources.Validate, log),
+		admission.MutatePath:   admission.NewHandler(resources.Mutate, log),
+		admission.ConvertPath:  admission.NewConversions(m.converter, m.reviews(), log),
+	}
 }
 
 // reviews returns how many requests are reviewed at once: with several workers, reconciles always have one.
@@ -222,9 +232,9 @@ func (*planned) Locate(program.Session, string, string, string) fault.Position {
 	return fault.Position{}
 }
 
-// patchHandler returns the handler that admits Patches by the rights of their users.
-func patchHandler(mapper meta.RESTMapper, direct client.Client) webhookadmission.Handler {
-	judge := admission.Patches{
+// patchReviews returns what admits Patches by the rights of their users.
+func patchReviews(mapper meta.RESTMapper, direct client.Client) admission.Patches {
+	return admission.Patches{
 		Resource: func(_ context.Context, kind schema.GroupKind) (schema.GroupResource, error) {
 			m, err := mapper.RESTMapping(kind)
 			if err != nil {
@@ -238,7 +248,4 @@ func patchHandler(mapper meta.RESTMapper, direct client.Client) webhookadmission
 			return review.Status.Allowed, err
 		},
 	}
-	return webhookadmission.HandlerFunc(func(ctx context.Context, r webhookadmission.Request) webhookadmission.Response {
-		return webhookadmission.Response{AdmissionResponse: *judge.Review(ctx, &r.AdmissionRequest)}
-	})
 }

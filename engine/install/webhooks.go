@@ -164,12 +164,12 @@ func (o Options) certificateRights(kinds []Kind) []any {
 	wide := metav1.ObjectMeta{Name: o.configurationName(), Labels: rbac.Labels}
 	return []any{
 		&rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "Role"}, ObjectMeta: role, Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{o.webhookName()}, Verbs: []string{"get", "list", "watch", "update"},
+			APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{o.webhookName()}, Verbs: []string{"list", "watch", "update"},
 		}}},
 		&rbacv1.RoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "RoleBinding"}, ObjectMeta: binding, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}, Subjects: subjects},
 		&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ClusterRole"}, ObjectMeta: wide, Rules: append([]rbacv1.PolicyRule{{
 			APIGroups: []string{admissionregistrationv1.GroupName}, Resources: []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
-			ResourceNames: []string{wide.Name}, Verbs: []string{"get", "list", "watch", "patch"},
+			ResourceNames: []string{wide.Name}, Verbs: []string{"list", "watch", "patch"},
 		}}, definitionRules(kinds)...)},
 		&rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ClusterRoleBinding"}, ObjectMeta: wide, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: wide.Name}, Subjects: subjects},
 	}

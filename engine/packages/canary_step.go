@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/status"
 )
 
 // A Canary is a version of a package that some resources are reconciled with, and the others not yet.
@@ -24,6 +26,9 @@ type trial struct {
 	both *definition
 	// selection identifies what the Server was told to select.
 	selection string
+	// read is the content as it was read last, and source where that was; nothing after a restart, until it is read again.
+	read   content
+	source Source
 }
 
 // admit takes over a content that has passed its checks: with a canary, for some of the resources first.
@@ -69,7 +74,8 @@ func (r *Reconciler) tryCanary(ctx context.Context, p Package, s *state, next Ca
 	case s.served.GroupVersionKind().GroupKind() != next.Program.GroupVersionKind().GroupKind():
 		return nil // it is taken over only once no resource is left
 	}
-	if s.trial == nil || s.trial.candidate.Program.Digest() != digest {
+	t := s.trial
+	if t == nil || t.candidate.Program.Digest() != digest {
 		both, err := bothDefinitions(s.crd, next.CRD)
 		if err == nil {
 			var known bool
@@ -81,9 +87,10 @@ func (r *Reconciler) tryCanary(ctx context.Context, p Package, s *state, next Ca
 			return &problem{stage: holding, reason: ReasonCanaryIncompatible, person: true,
 				message: fmt.Sprintf("%s cannot be tried by a canary, because both versions would have one definition: %v; remove spec.canary to take it over for all resources", digest, err)}
 		}
-		return r.watchCanary(ctx, p, s, &trial{candidate: next, both: both})
+		t = &trial{candidate: next, both: both}
 	}
-	return r.watchCanary(ctx, p, s, s.trial)
+	t.read, t.source = s.content, p.Source
+	return r.watchCanary(ctx, p, s, t)
 }
 
 // watchCanary takes the canary of a content one step further. It returns nil once all resources may have the content.
@@ -200,15 +207,44 @@ func (r *Reconciler) dropCanary(ctx context.Context, p Package, s *state) *probl
 	return nil
 }
 
-// dropBrokenCanary ends the canary of a content if what the source has now is known to be no package, or is not approved any more.
-// As long as the source cannot be read, the canary goes on.
-func (r *Reconciler) dropBrokenCanary(ctx context.Context, p Package, s *state, out *result) {
-	if out.problem.stage == reading || out.problem.err != nil || s.served == nil {
+// canaryWithoutContent is about a canary while there is no content to take over. If what the source has now is known to be no package, or is
+// not approved any more, the canary ends. If the source cannot be read, it goes on: whether its content is good does not depend on that.
+func (r *Reconciler) canaryWithoutContent(ctx context.Context, p Package, s *state, out *result) {
+	var wrong *problem
+	t := s.trial
+	switch {
+	case s.served == nil, out.problem.stage != reading && out.problem.err != nil:
+		return
+	case out.problem.stage != reading:
+		wrong = r.dropCanary(ctx, p, s)
+	case t == nil || !s.canary.inProgress() || !s.canary.is(t.candidate.Program.Digest()) || p.Canary == nil || p.Paused || p.deleted():
+		return
+	case !t.isIn(p.Source, s.content):
+		wrong = r.watchCanary(ctx, p, s, t) // it may go back
+	default:
+		unread, judged := s.content, &result{}
+		if s.content = t.read; r.approval(ctx, p, s) == nil {
+			r.admit(ctx, p, s, t.candidate, judged)
+		} else {
+			judged.problem = r.watchCanary(ctx, p, s, t)
+		}
+		s.content, out.planned, wrong = unread, judged.planned, judged.problem
+	}
+	if s.canary.inProgress() && out.problem.stage == reading {
+		out.problem.again = canaryAgain
+	}
+	if wrong == nil {
 		return
 	}
-	if wrong := r.dropCanary(ctx, p, s); wrong != nil {
-		out.problem.err = wrong.err
+	out.problem.err = errors.Join(out.problem.err, wrong.err)
+	if wrong.reason == ReasonCanaryRolledBack { // the conditions say why the source cannot be read
+		r.Recorder.Record(p.object, rollout.Event{Reason: string(wrong.reason), Message: status.Shorten(wrong.message, maxEvent), Warning: true})
 	}
+}
+
+// isIn reports whether the content is what a source has that cannot be read now, for all that is known of it.
+func (t *trial) isIn(in Source, unread content) bool {
+	return t.read.snapshot != nil && reflect.DeepEqual(t.source, in) && (unread.version == "" || unread.version == t.read.version)
 }
 
 // promoted notes that all resources have the content of a canary.

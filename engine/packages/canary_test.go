@@ -311,23 +311,32 @@ func (s *site) reconciled(canary ...func(*Resource)) {
 	}
 }
 
+// pass has the resources be as reconciles leave them, and time pass.
+func pass(d time.Duration, canary ...func(*Resource)) func(*site) {
+	return func(s *site) { s.reconciled(canary...); s.now = s.now.Add(d) }
+}
+
+// fromMap has a canaried Package with a content of a name in a ConfigMap.
+func fromMap(name string) func(*site) {
+	return func(s *site) {
+		u := &unstructured.Unstructured{Object: map[string]any{"data": text("Thing", name)["source"].(map[string]any)["inline"]}}
+		u.SetUID("source")
+		u.SetResourceVersion(name)
+		s.maps["ns/source"] = u
+		s.apply("p", canaried(inMap("source")))
+	}
+}
+
+// inMap returns the spec of a Package whose content is in a ConfigMap.
+func inMap(name string) map[string]any {
+	return map[string]any{"source": map[string]any{"configMap": map[string]any{"namespace": "ns", "name": name}}}
+}
+
 func TestAContentGoesToAShareOfTheResourcesFirst(t *testing.T) {
 	t.Parallel()
 	names := byHash(5)
 	first, second := names[0], names[1]
 	apply := func(spec map[string]any) func(*site) { return func(s *site) { s.apply("p", spec) } }
-	pass := func(d time.Duration, canary ...func(*Resource)) func(*site) {
-		return func(s *site) { s.reconciled(canary...); s.now = s.now.Add(d) }
-	}
-	fromMap := func(name string) func(*site) {
-		return func(s *site) {
-			u := &unstructured.Unstructured{Object: map[string]any{"data": text("Thing", name)["source"].(map[string]any)["inline"]}}
-			u.SetUID("source")
-			u.SetResourceVersion(name)
-			s.maps["ns/source"] = u
-			s.apply("p", canaried(map[string]any{"source": map[string]any{"configMap": map[string]any{"namespace": "ns", "name": "source"}}}))
-		}
-	}
 	later := func(d time.Duration) func(*site) { return func(s *site) { s.now = s.now.Add(d) } }
 	begin := turn{apply(canaried(text("Thing", "a"))), "True Served", []string{"install", "serve Thing"}}
 	create := turn{func(s *site) {

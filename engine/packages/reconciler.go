@@ -250,7 +250,7 @@ func (r *Reconciler) stand(ctx context.Context, p Package, s *state, out *result
 // take serves the content of a Package.
 func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result) {
 	if out.problem = r.sources().read(ctx, p, s); out.problem != nil {
-		r.dropBrokenCanary(ctx, p, s, out)
+		r.canaryWithoutContent(ctx, p, s, out)
 		return
 	}
 	same := s.served != nil && s.served.Digest() == s.content.digest()
@@ -291,7 +291,7 @@ func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result)
 		return
 	}
 	if out.problem = r.approval(ctx, p, s); out.problem != nil {
-		r.dropBrokenCanary(ctx, p, s, out)
+		r.canaryWithoutContent(ctx, p, s, out)
 		return
 	}
 	r.admit(ctx, p, s, exam.candidate, out)

@@ -12,10 +12,16 @@ import (
 	"operetta.dev/test/machine"
 )
 
-// importingBody renders a ConfigMap whose name comes from a package below the folder.
+// importingBody renders a ConfigMap whose name comes from a package below the folder, and another one that is deleted before it.
 const importingBody = `
 #Spec: text: string | *"a"
-components: web: objects: settings: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "\(names.prefix)-\(cr.metadata.name)", data: {text: cr.spec.text, version: "VERSION"}}
+components: {
+	web: objects: settings: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "\(names.prefix)-\(cr.metadata.name)", data: {text: cr.spec.text, version: "VERSION"}}
+	after: {
+		dependsOn: web: {}
+		objects: last: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "last-\(cr.metadata.name)"}
+	}
+}
 `
 
 // A folder is printed as a Package: the operator serves it with the roles that are printed beside it, and what only a Package can have, such as
@@ -98,12 +104,14 @@ func TestAFolderThatIsPrintedAsAPackageIsServedAndMayHaveACanary(t *testing.T) {
 	}
 	s.Delete(p.Ref())
 	s.ExpectGone(p.Ref())
-	for _, e := range s.RequestsOf(from, s.User) {
+	requests := s.RequestsOf(from, s.User)
+	for _, e := range requests {
 		// Resources whose package is missing are looked for where the operator may list them; others are not its own.
 		if e.Code == 403 && e.Verb != "list" {
 			t.Errorf("refused: %s %s", e.Verb, e.RequestURI)
 		}
 	}
+	compare(t, permissionsOf(rulesFor(t, objects, "operator")), usedIn(requests.Filter(allowed)))
 }
 
 // applyTwice applies manifests with Packages as the administrator: kubectl may find their kind only the second time.

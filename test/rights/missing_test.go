@@ -87,7 +87,7 @@ var missed = map[string]missing{
 	"PatchOfTheParent": {"the finalizer is a patch of the resource", "patch", "things", nil, 0, "ApplyFailed"},
 	"WatchOfTheParent": {"nothing is known of any resource", "watch", "things", nil, 0, ""},
 	"PatchOfTheStatus": {"there is no status that could say it", "patch", "things/status", nil, 150, ""},
-	"WatchOfPatches":   {"a Patch may change what is rendered", "watch", "patches", nil, 0, ""},
+	"WatchOfPatches":   {"a Patch may change what is rendered", "watch", "patches", nil, 0, "KindUnreadable"},
 }
 
 // changing returns a change of the spec.
@@ -216,7 +216,7 @@ var unmissed = map[string]string{
 	"list a child":                   "the API server streams lists, which is a watch",
 	"list an input":                  "the same",
 	"list things":                    "the same",
-	"list patches":                   "the same",
+	"list patches":                   "without it the operator does without Patches, and the log says so",
 	"get an input":                   "read when it is too large for the cache",
 	"get things":                     "the same",
 	"update things/finalizers":       "asked for by an admission plugin that is off here",

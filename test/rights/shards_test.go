@@ -11,10 +11,16 @@ import (
 	"operetta.dev/test/machine"
 )
 
-// shardBody renders a ConfigMap.
+// shardBody renders a ConfigMap, and another one that is deleted before it.
 const shardBody = `
 #Spec: text: string | *"a"
-components: web: objects: settings: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "settings-\(cr.metadata.name)", data: {text: cr.spec.text, version: "VERSION"}}
+components: {
+	web: objects: settings: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "settings-\(cr.metadata.name)", data: {text: cr.spec.text, version: "VERSION"}}
+	after: {
+		dependsOn: web: {}
+		objects: last: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "last-\(cr.metadata.name)"}
+	}
+}
 `
 
 // What one shard decides, the others follow, and their number changes: nothing of it is refused.
@@ -24,7 +30,8 @@ func TestShardsServePackagesOfTheClusterByTheRolesThatArePrinted(t *testing.T) {
 	s := harness.NewEnv(t)
 	body := func(version string) string { return strings.ReplaceAll(shardBody, "VERSION", version) }
 	folder, p := harness.NewTestPackage(t, "shardroles", body("a")), s.NewPackageObject("shardroles")
-	apply(t, operetta(t, "rbac", folder.Dir, "--packages-from-cluster", "--shards", "2", "--service-account", s.Namespace+"/operator"))
+	roles := operetta(t, "rbac", folder.Dir, "--packages-from-cluster", "--shards", "2", "--service-account", s.Namespace+"/operator")
+	apply(t, roles)
 	s.User = "system:serviceaccount:" + s.Namespace + ":operator"
 	var err error
 	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:serviceaccounts"); err != nil {
@@ -69,11 +76,13 @@ func TestShardsServePackagesOfTheClusterByTheRolesThatArePrinted(t *testing.T) {
 	}
 	s.Delete(p.Ref())
 	s.ExpectGone(p.Ref())
-	for _, e := range s.RequestsOf(from, s.User) {
+	requests := s.RequestsOf(from, s.User)
+	for _, e := range requests {
 		if e.Code == 403 {
 			t.Errorf("refused: %s %s", e.Verb, e.RequestURI)
 		}
 	}
+	compare(t, permissionsOf(rulesIn(t, roles)), usedIn(requests))
 }
 
 // The roles of an operator without shards are applied over those of one with shards, and its process takes over from theirs.

@@ -59,13 +59,19 @@ func TestWhatInstallPrintsServesWebhooks(t *testing.T) {
 	if secret := s.ExpectObject(harness.Object("v1", "Secret", home, "hooked-webhooks"), "to be there", harness.Exists); len(harness.Field(secret, "data").(map[string]any)) != 3 {
 		t.Errorf("the Secret has the keys %v", harness.Field(secret, "data"))
 	}
+	s.Patch(cr, harness.Spec(map[string]any{"ingress": map[string]any{"enabled": true}, "autoscaling": map[string]any{"enabled": true}}))
+	s.ExpectObject(s.Ref("Ingress", cr.GetName()), "to exist", harness.Exists)
+	s.ExpectObject(s.Ref("HorizontalPodAutoscaler", cr.GetName()), "to exist", harness.Exists)
 	s.Delete(cr)
 	s.ExpectGone(cr)
-	for _, e := range s.RequestsOf(from, s.User) {
+	requests := s.RequestsOf(from, s.User)
+	for _, e := range requests {
 		if e.Code == 403 && e.Verb != "list" {
 			t.Errorf("refused: %s %s", e.Verb, e.RequestURI)
 		}
 	}
+	compare(t, permissionsOf(rulesFor(t, objects, "hooked")), usedIn(requests.Filter(allowed)),
+		"get webapps.example.com") // used when one is too large for the cache
 }
 
 // expectWarnings compares what the user of an image hears, which no test of the package can say.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -94,8 +95,8 @@ type patchesIn struct {
 	namespace string
 	log       logr.Logger
 
-	// asking is held by a reader that asks whether there can be Patches; the others wait for its answer.
-	asking sync.Mutex
+	// asking is the question whether there can be Patches: one asks, and all who want to know it meanwhile wait for the answer.
+	asking singleflight.Group
 
 	mu      sync.Mutex
 	state   availability
@@ -109,6 +110,8 @@ type availability string
 const (
 	patchesServed    availability = "Served"
 	patchesNotServed availability = "NotServed"
+	// patchesForbidden: the operator may not list them.
+	patchesForbidden availability = "Forbidden"
 )
 
 func newPatchesIn(mgr Connection, direct client.Client, namespace string, log logr.Logger) (*patchesIn, error) {
@@ -136,8 +139,11 @@ func trimPatch(o any) (any, error) {
 func (p *patchesIn) Start(ctx context.Context) error {
 	again := patchesRetry
 	for state, err := p.known(ctx); state != patchesServed; state, err = p.ask(ctx) {
-		if err != nil {
+		switch {
+		case err != nil:
 			again = patchesRetry
+		case state == patchesForbidden:
+			again = refusedInterval // as for any kind, so that the right is used soon after it is given
 		}
 		select {
 		case <-ctx.Done():
@@ -152,17 +158,25 @@ func (p *patchesIn) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: reading needs no election.
 func (p *patchesIn) NeedLeaderElection() bool { return false }
 
-// known returns whether there can be Patches, and asks the API server if that is not known yet.
+// known returns whether there can be Patches, and asks the API server if that is not known yet. Nobody waits longer than the context, or
+// for more than one answer.
 func (p *patchesIn) known(ctx context.Context) (availability, error) {
-	p.asking.Lock()
-	defer p.asking.Unlock()
 	p.mu.Lock()
 	state := p.state
 	p.mu.Unlock()
 	if state != "" {
 		return state, nil
 	}
-	return p.ask(ctx)
+	answer := p.asking.DoChan("", func() (any, error) {
+		return p.ask(context.WithoutCancel(ctx)) // the others want to know it, too
+	})
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case got := <-answer:
+		state, _ = got.Val.(availability)
+		return state, got.Err
+	}
 }
 
 // ask asks the API server whether there can be Patches, and starts the watches if there can.
@@ -170,40 +184,43 @@ func (p *patchesIn) ask(ctx context.Context) (availability, error) {
 	ctx, cancel := context.WithTimeout(ctx, SyncTimeout)
 	defer cancel()
 	_, err := cluster.List(ctx, p.direct, cluster.Selection{Kind: patch.Kind, Namespace: p.namespace, Limit: 1})
-	why, none := withoutPatches(err)
-	if err != nil && !none {
+	found, why := availabilityOf(err)
+	if found == "" {
 		return "", err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case none && p.state == "":
-		p.state = patchesNotServed
+	case p.state == patchesServed || p.state == found: // readers go on with what they have seen
+		return p.state, nil
+	case found != patchesServed:
+		p.state = found
 		p.log.Info("patches are not looked at: " + why)
-	case !none && p.state != patchesServed:
-		for _, r := range p.readers {
-			if err := r.start(); err != nil {
-				return "", err
-			}
-		}
-		if p.state == patchesNotServed {
-			p.log.Info("patches are looked at from now on")
-		}
-		p.state = patchesServed
+		return found, nil
 	}
+	for _, r := range p.readers {
+		if err := r.start(); err != nil {
+			return "", err
+		}
+	}
+	if p.state != "" {
+		p.log.Info("patches are looked at from now on")
+	}
+	p.state = patchesServed
 	return p.state, nil
 }
 
-// withoutPatches reports whether the error of a list says that there are no Patches for this operator,
-// and why.
-func withoutPatches(err error) (string, bool) {
+// availabilityOf returns what the error of a list says, and why there are no Patches for this operator. It is "" if that stays unknown.
+func availabilityOf(err error) (found availability, why string) {
 	switch {
+	case err == nil:
+		return patchesServed, ""
 	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
-		return "the cluster does not serve them", true
+		return patchesNotServed, "the cluster does not serve them"
 	case apierrors.IsForbidden(err):
-		return "the operator may not read them: " + err.Error(), true
+		return patchesForbidden, "the operator may not read them: " + err.Error()
 	}
-	return "", false
+	return "", ""
 }
 
 // A patchReader reads Patches for one controller.
@@ -261,7 +278,7 @@ func (r *patchReader) start() error {
 
 // ListCached implements cluster.Cluster.
 func (r *patchReader) ListCached(ctx context.Context, which cluster.Selection) ([]*unstructured.Unstructured, error) {
-	if state, err := r.known(ctx); err != nil || state == patchesNotServed {
+	if state, err := r.known(ctx); err != nil || state != patchesServed {
 		return nil, err
 	}
 	r.mu.Lock()
