@@ -45,7 +45,11 @@ func TestW44W45W46AProcessThatStandsByWritesNothingUntilItLeads(t *testing.T) {
 	if wrote := s.OperatorRequests(from).Mutating(); len(wrote) > 0 {
 		t.Errorf("the process that stands by wrote: %s", wrote)
 	}
+	if warm := s.OperatorRequests(from).OfResource("things"); len(warm.WithVerbs("watch")) == 0 {
+		t.Errorf("the process that stands by does not watch what it is to reconcile: %s", warm)
+	}
 
+	lead := harness.MarkAudit(t)
 	first.Kill()
 	took := harness.Within(t, leadsWithin, "the other process to lead", func() error {
 		if !strings.Contains(second.Log.From(0), "Successfully acquired lease") {
@@ -59,6 +63,9 @@ func TestW44W45W46AProcessThatStandsByWritesNothingUntilItLeads(t *testing.T) {
 	definitions := s.OperatorRequests(from).Writes().Filter(func(e controlplane.AuditEvent) bool { return e.Resource == "customresourcedefinitions" })
 	if len(definitions) == 0 {
 		t.Error("the process that came to lead did not install its definitions")
+	}
+	if cold := s.OperatorRequests(lead).OfResource("things").WithVerbs("list"); len(cold) > 0 {
+		t.Errorf("the process that came to lead listed what its cache has: %s", cold)
 	}
 }
 
