@@ -65,7 +65,7 @@ func (l *Live) GetCached(ctx context.Context, ref Ref) (*unstructured.Unstructur
 		return u, err
 	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return get(ctx, l.Direct, ref)
+		return l.get(ctx, l.Direct, ref)
 	}
 	if err != nil || l.ReadFull == nil {
 		return u, err
@@ -90,7 +90,7 @@ func IsVersionsOnly(ctx context.Context) bool { return ctx.Value(versionsKey{}) 
 func (l *Live) cached(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
-	return get(ctx, l.Client, ref, client.UnsafeDisableDeepCopy) // a reader of the cache changes nothing
+	return l.get(ctx, l.Client, ref, client.UnsafeDisableDeepCopy) // a reader of the cache changes nothing
 }
 
 // GetLive implements Cluster.
@@ -98,7 +98,16 @@ func (l *Live) GetLive(ctx context.Context, ref Ref) (*unstructured.Unstructured
 	if _, err := l.Scope(ctx, ref.GroupVersionKind); err != nil {
 		return nil, err
 	}
-	return get(ctx, l.Direct, ref)
+	return l.get(ctx, l.Direct, ref)
+}
+
+// get reads an object. It errors with what notServed returns if its kind is not served.
+func (l *Live) get(ctx context.Context, r client.Reader, ref Ref, options ...client.GetOption) (*unstructured.Unstructured, error) {
+	u, err := get(ctx, r, ref, options...)
+	if IsKindNotServed(err) {
+		return nil, l.notServed(ctx, ref.GroupVersionKind)
+	}
+	return u, err
 }
 
 func get(ctx context.Context, r client.Reader, ref Ref, options ...client.GetOption) (*unstructured.Unstructured, error) {
@@ -134,6 +143,9 @@ func (l *Live) applyForced(ctx context.Context, u *unstructured.Unstructured) (*
 	err := l.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(out), client.FieldOwner(FieldManager), client.ForceOwnership)
 	if err == nil {
 		return out, nil
+	}
+	if unserved(err) {
+		return nil, l.notServed(ctx, u.GroupVersionKind())
 	}
 	if wrong := l.schemaFault(ctx, u, err); wrong != nil {
 		return nil, wrong
@@ -312,13 +324,13 @@ func (l *Live) Scope(_ context.Context, kind schema.GroupVersionKind) (Scope, er
 	if meta.IsNoMatchError(err) {
 		return "", &KindNotServedError{Kind: kind}
 	}
+	if redefined, ok := errors.AsType[*RedefinedError](err); ok {
+		return "", &KindUnreadableError{Kind: kind, Cause: redefined}
+	}
 	if err != nil {
 		return "", fmt.Errorf("looking up %s: %w", kind.Kind, err)
 	}
-	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
-		return ClusterScoped, nil
-	}
-	return Namespaced, nil
+	return scopeOf(mapping), nil
 }
 
 // ServedVersion implements Cluster. The RESTMapper does not know: it keeps versions that are gone.

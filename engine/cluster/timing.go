@@ -15,4 +15,7 @@ const (
 	// mappingsFresh is how long the scope and path of a kind are used before they are looked up again:
 	// its definition may be deleted and installed with others.
 	mappingsFresh = time.Minute
+	// mappingsAgain is how often everything is discovered anew at most because the path of a kind is unknown to
+	// the API server: its definition is gone, or was installed again with another scope.
+	mappingsAgain = 5 * time.Second
 )
