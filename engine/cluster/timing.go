@@ -12,6 +12,10 @@ const (
 	// schemasFresh is how long the published types of an API are used before they are read
 	// again: a definition may be changed at any time.
 	schemasFresh = time.Minute
+	// schemasAgain is how long it is remembered that they could not be read.
+	schemasAgain = 10 * time.Second
+	// schemasPatience is how long an object waits for them: they only make an error clearer.
+	schemasPatience = 5 * time.Second
 	// mappingsFresh is how long the scope and path of a kind are used before they are looked up again:
 	// its definition may be deleted and installed with others.
 	mappingsFresh = time.Minute
