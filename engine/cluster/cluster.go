@@ -116,7 +116,8 @@ type Cluster interface { //nolint:interfacebloat // the engine reads and writes 
 	Scope(ctx context.Context, kind schema.GroupVersionKind) (Scope, error)
 
 	// ServedVersion returns a version in which a kind is served now, or "" if there is none: a
-	// KindNotServedError may be about one version alone. It asks the API server for all kinds.
+	// KindNotServedError may be about one version alone. It asks the API server for all kinds, and may answer
+	// as of some seconds ago.
 	ServedVersion(ctx context.Context, kind schema.GroupKind) (string, error)
 }
 

@@ -27,6 +27,8 @@ type Live struct {
 	// Kinds lists every kind that can be listed and deleted. If that is not known of some groups, it returns
 	// the kinds of the others with the error of discovery.
 	Kinds func() ([]schema.GroupVersionKind, error)
+	// RecentKinds are Kinds as of some seconds ago; nil asks Kinds.
+	RecentKinds func(context.Context) ([]schema.GroupVersionKind, error)
 	// Namespaces are where Owned lists the kinds that the operator may not list in all namespaces; nil
 	// is none.
 	Namespaces object.Namespaces
@@ -156,7 +158,7 @@ func (l *Live) applyForced(ctx context.Context, u *unstructured.Unstructured) (*
 // DryRun implements Cluster. It bypasses the cache, which never receives the result of a dry run.
 func (l *Live) DryRun() Cluster {
 	dry := client.NewDryRunClient(l.Direct)
-	return &Live{Client: dry, Direct: dry, Kinds: l.Kinds, Namespaces: l.Namespaces, Watch: l.Watch, Schemas: l.Schemas, dry: true}
+	return &Live{Client: dry, Direct: dry, Kinds: l.Kinds, RecentKinds: l.RecentKinds, Namespaces: l.Namespaces, Watch: l.Watch, Schemas: l.Schemas, dry: true}
 }
 
 // HandOver implements Cluster.
@@ -201,6 +203,9 @@ func MayBeRefused(ctx context.Context) bool { return ctx.Value(mayBeRefusedKey{}
 // The operator cannot have a kind in its cache that it may not list, so it has written no object of
 // that kind, unless it was allowed to before. The log names these kinds.
 func (l *Live) Owned(ctx context.Context, namespace, label, value string) ([]*unstructured.Unstructured, error) {
+	if l.Kinds == nil {
+		return nil, errKindsUnknown
+	}
 	kinds, err := l.Kinds()
 	if err != nil {
 		return nil, fmt.Errorf("listing kinds: %w", err)
@@ -334,8 +339,8 @@ func (l *Live) Scope(_ context.Context, kind schema.GroupVersionKind) (Scope, er
 }
 
 // ServedVersion implements Cluster. The RESTMapper does not know: it keeps versions that are gone.
-func (l *Live) ServedVersion(_ context.Context, kind schema.GroupKind) (string, error) {
-	kinds, err := l.Kinds()
+func (l *Live) ServedVersion(ctx context.Context, kind schema.GroupKind) (string, error) {
+	kinds, err := l.recentKinds(ctx)
 	for _, k := range kinds {
 		if k.GroupKind() == kind {
 			return k.Version, nil
@@ -345,6 +350,20 @@ func (l *Live) ServedVersion(_ context.Context, kind schema.GroupKind) (string, 
 		return "", nil
 	}
 	return "", fmt.Errorf("looking for versions of %s: %w", kind.Kind, err)
+}
+
+// errKindsUnknown is the error of a Live that was not told how to list kinds.
+var errKindsUnknown = errors.New("which kinds there are is not known here")
+
+// recentKinds lists every kind as of some seconds ago, or as of now.
+func (l *Live) recentKinds(ctx context.Context) ([]schema.GroupVersionKind, error) {
+	switch {
+	case l.RecentKinds != nil:
+		return l.RecentKinds(ctx)
+	case l.Kinds != nil:
+		return l.Kinds()
+	}
+	return nil, errKindsUnknown
 }
 
 // ApplyStatus implements Cluster.

@@ -22,4 +22,9 @@ const (
 	// mappingsAgain is how often everything is discovered anew at most because the path of a kind is unknown to
 	// the API server: its definition is gone, or was installed again with another scope.
 	mappingsAgain = 5 * time.Second
+	// kindsFresh is how long the kinds that are served, or an error instead, are used for objects whose kind is
+	// not served: the objects of many resources go with one definition.
+	kindsFresh = 5 * time.Second
+	// kindsPatience is how long such an object waits for them.
+	kindsPatience = 30 * time.Second
 )
