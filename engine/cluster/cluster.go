@@ -97,7 +97,7 @@ type Cluster interface { //nolint:interfacebloat // the engine reads and writes 
 
 	// Owned returns the objects of all kinds in a namespace whose label has a value, with only
 	// their metadata; namespace "" stands for all namespaces and cluster-scoped objects. It sends a
-	// request for each kind, so it is for emergencies.
+	// request for each kind, so it is for emergencies. The caller must not change them.
 	Owned(ctx context.Context, namespace, label, value string) ([]*unstructured.Unstructured, error)
 
 	// Delete deletes the object with that UID, dependents first. It returns nil if the object does

@@ -29,6 +29,10 @@ type Live struct {
 	Kinds func() ([]schema.GroupVersionKind, error)
 	// RecentKinds are Kinds as of some seconds ago; nil asks Kinds.
 	RecentKinds func(context.Context) ([]schema.GroupVersionKind, error)
+	// Lists are shared by the Lives of a process, so that many resources without an inventory do not list all
+	// kinds each; nil shares nothing. User is as whom this Live lists.
+	Lists *OwnedLists
+	User  string
 	// Namespaces are where Owned lists the kinds that the operator may not list in all namespaces; nil
 	// is none.
 	Namespaces object.Namespaces
@@ -132,6 +136,7 @@ func get(ctx context.Context, r client.Reader, ref Ref, options ...client.GetOpt
 // The apply is forced, because the package owns every field that it renders. Whether the object may
 // be written at all was decided before.
 func (l *Live) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	defer l.Lists.noteWrite(object)
 	if object.GetUID() == "" && !l.dry {
 		return l.create(ctx, object)
 	}
@@ -172,6 +177,7 @@ func (l *Live) HandOver(ctx context.Context, fields *unstructured.Unstructured) 
 
 // Replace implements Cluster.
 func (l *Live) Replace(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	defer l.Lists.noteWrite(object)
 	out := object.DeepCopy()
 	if err := l.Direct.Update(ctx, out, client.FieldOwner(FieldManager)); err != nil {
 		return nil, WrapError(RefOf(object), "replacing", err)
@@ -203,6 +209,19 @@ func MayBeRefused(ctx context.Context) bool { return ctx.Value(mayBeRefusedKey{}
 // The operator cannot have a kind in its cache that it may not list, so it has written no object of
 // that kind, unless it was allowed to before. The log names these kinds.
 func (l *Live) Owned(ctx context.Context, namespace, label, value string) ([]*unstructured.Unstructured, error) {
+	if l.Lists == nil || l.Lists.label != label {
+		return l.listOwned(ctx, namespace, client.MatchingLabels{label: value})
+	}
+	return l.Lists.owned(ctx, ownedPlace{l.User, namespace}, value, func(which client.ListOption) ([]*unstructured.Unstructured, error) {
+		return l.listOwned(ctx, namespace, which)
+	})
+}
+
+// errKindsUnknown is the error of a Live that was not told how to list kinds.
+var errKindsUnknown = errors.New("which kinds there are is not known here")
+
+// listOwned lists the objects of all kinds that have a label.
+func (l *Live) listOwned(ctx context.Context, namespace string, which client.ListOption) ([]*unstructured.Unstructured, error) {
 	if l.Kinds == nil {
 		return nil, errKindsUnknown
 	}
@@ -217,7 +236,7 @@ func (l *Live) Owned(ctx context.Context, namespace, label, value string) ([]*un
 		if scope, err := l.Scope(ctx, kind); namespace != "" && err == nil && scope == ClusterScoped {
 			continue
 		}
-		list, err := l.labelled(ctx, kind, namespace, client.MatchingLabels{label: value}, &looked)
+		list, err := l.labelled(ctx, kind, namespace, which, &looked)
 		if unserved(err) || apierrors.IsMethodNotSupported(err) {
 			continue
 		}
@@ -245,7 +264,7 @@ type lookup struct{ near, nowhere []string }
 
 // labelled lists the objects of a kind that have a label, in a namespace or in all of them. If that is
 // not allowed, it lists those in the Live's namespaces, as far as it may.
-func (l *Live) labelled(ctx context.Context, kind schema.GroupVersionKind, namespace string, label client.MatchingLabels, looked *lookup) (*metav1.PartialObjectMetadataList, error) {
+func (l *Live) labelled(ctx context.Context, kind schema.GroupVersionKind, namespace string, label client.ListOption, looked *lookup) (*metav1.PartialObjectMetadataList, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	err := l.Direct.List(ctx, list, label, client.InNamespace(namespace))
@@ -351,9 +370,6 @@ func (l *Live) ServedVersion(ctx context.Context, kind schema.GroupKind) (string
 	}
 	return "", fmt.Errorf("looking for versions of %s: %w", kind.Kind, err)
 }
-
-// errKindsUnknown is the error of a Live that was not told how to list kinds.
-var errKindsUnknown = errors.New("which kinds there are is not known here")
 
 // recentKinds lists every kind as of some seconds ago, or as of now.
 func (l *Live) recentKinds(ctx context.Context) ([]schema.GroupVersionKind, error) {

@@ -27,4 +27,7 @@ const (
 	kindsFresh = 5 * time.Second
 	// kindsPatience is how long such an object waits for them.
 	kindsPatience = 30 * time.Second
+	// ownedFresh is how long a list of the objects of all owners is used for resources that have lost their
+	// inventories, and within which time the second such resource has all of them listed.
+	ownedFresh = 10 * time.Second
 )

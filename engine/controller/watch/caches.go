@@ -100,6 +100,7 @@ type Caches struct {
 type Shared struct {
 	schemas   cluster.Schemas
 	creations *cluster.Creations
+	owned     *cluster.OwnedLists
 	// recentKinds lists the kinds that were served some seconds ago. Discovery says nothing that depends on rights.
 	recentKinds func(context.Context) ([]schema.GroupVersionKind, error)
 	unpacked    *unpackedObjects
@@ -108,7 +109,7 @@ type Shared struct {
 // NewShared returns what the caches of a process share.
 func NewShared(config *rest.Config) Shared {
 	return Shared{
-		schemas: cluster.PublishedSchemas(config), creations: cluster.NewCreations(),
+		schemas: cluster.PublishedSchemas(config), creations: cluster.NewCreations(), owned: cluster.NewOwnedLists(ownership.OwnerLabel),
 		recentKinds: cluster.RecentKinds(cluster.Kinds(config)), unpacked: newUnpackedObjects(),
 	}
 }

@@ -91,6 +91,7 @@ func (c *Cluster) part(of Cache, namespace string) *cluster.Live {
 		c.parts[of.Cache] = &cluster.Live{
 			Client: of.Client, Direct: c.caches.Direct, Kinds: cluster.Kinds(c.caches.connection.GetConfig()), RecentKinds: shared.recentKinds, Namespaces: c.caches.namespaces,
 			Watch: c.objectWatchesIn(of, namespace).ensure, Schemas: shared.schemas, Creations: shared.creations, ReadFull: c.caches.readFull,
+			Lists: shared.owned, User: c.caches.connection.GetConfig().Impersonate.UserName,
 		}
 	}
 	return c.parts[of.Cache]
