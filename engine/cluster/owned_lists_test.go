@@ -76,7 +76,7 @@ func (o *ownerships) add(namespace, owner string) *unstructured.Unstructured {
 }
 
 func (o *ownerships) list(list client.ObjectList, options *client.ListOptions) error {
-	time.Sleep(o.takes)
+	<-time.After(o.takes)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.lists++

@@ -19,7 +19,7 @@ type question struct {
 
 func (q *question) ask(string) (string, error) {
 	q.asked.Add(1)
-	time.Sleep(q.takes) // the clock is synctest's
+	<-time.After(q.takes) // the clock is synctest's
 	return "answer", q.err
 }
 
