@@ -97,7 +97,7 @@ type Cluster interface { //nolint:interfacebloat // the engine reads and writes 
 
 	// Owned returns the objects of all kinds in a namespace whose label has a value, with only
 	// their metadata; namespace "" stands for all namespaces and cluster-scoped objects. It sends a
-	// request for each kind, so it is for emergencies.
+	// request for each kind, so it is for emergencies. The caller must not change them.
 	Owned(ctx context.Context, namespace, label, value string) ([]*unstructured.Unstructured, error)
 
 	// Delete deletes the object with that UID, dependents first. It returns nil if the object does
@@ -116,7 +116,8 @@ type Cluster interface { //nolint:interfacebloat // the engine reads and writes 
 	Scope(ctx context.Context, kind schema.GroupVersionKind) (Scope, error)
 
 	// ServedVersion returns a version in which a kind is served now, or "" if there is none: a
-	// KindNotServedError may be about one version alone. It asks the API server for all kinds.
+	// KindNotServedError may be about one version alone. It asks the API server for all kinds, and may answer
+	// as of some seconds ago.
 	ServedVersion(ctx context.Context, kind schema.GroupKind) (string, error)
 }
 

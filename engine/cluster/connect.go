@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,6 +96,13 @@ func Kinds(config *rest.Config) func() ([]schema.GroupVersionKind, error) {
 		}
 		return out, err
 	}
+}
+
+// RecentKinds returns a function for Live.RecentKinds: it lists what another one does for Live.Kinds, once for all who
+// ask within kindsFresh.
+func RecentKinds(kinds func() ([]schema.GroupVersionKind, error)) func(context.Context) ([]schema.GroupVersionKind, error) {
+	answers := newSharedAnswers(kindsFresh, kindsFresh, kindsPatience, func(struct{}) ([]schema.GroupVersionKind, error) { return kinds() })
+	return func(ctx context.Context) ([]schema.GroupVersionKind, error) { return answers.get(ctx, struct{}{}) }
 }
 
 // onlyMetricsFailed reports whether an error of discovery is about groups of metrics alone. These have no objects that

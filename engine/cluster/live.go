@@ -27,6 +27,12 @@ type Live struct {
 	// Kinds lists every kind that can be listed and deleted. If that is not known of some groups, it returns
 	// the kinds of the others with the error of discovery.
 	Kinds func() ([]schema.GroupVersionKind, error)
+	// RecentKinds are Kinds as of some seconds ago; nil asks Kinds.
+	RecentKinds func(context.Context) ([]schema.GroupVersionKind, error)
+	// Lists are shared by the Lives of a process, so that many resources without an inventory do not list all
+	// kinds each; nil shares nothing. User is as whom this Live lists.
+	Lists *OwnedLists
+	User  string
 	// Namespaces are where Owned lists the kinds that the operator may not list in all namespaces; nil
 	// is none.
 	Namespaces object.Namespaces
@@ -65,7 +71,7 @@ func (l *Live) GetCached(ctx context.Context, ref Ref) (*unstructured.Unstructur
 		return u, err
 	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return get(ctx, l.Direct, ref)
+		return l.get(ctx, l.Direct, ref)
 	}
 	if err != nil || l.ReadFull == nil {
 		return u, err
@@ -90,7 +96,7 @@ func IsVersionsOnly(ctx context.Context) bool { return ctx.Value(versionsKey{}) 
 func (l *Live) cached(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
-	return get(ctx, l.Client, ref, client.UnsafeDisableDeepCopy) // a reader of the cache changes nothing
+	return l.get(ctx, l.Client, ref, client.UnsafeDisableDeepCopy) // a reader of the cache changes nothing
 }
 
 // GetLive implements Cluster.
@@ -98,7 +104,16 @@ func (l *Live) GetLive(ctx context.Context, ref Ref) (*unstructured.Unstructured
 	if _, err := l.Scope(ctx, ref.GroupVersionKind); err != nil {
 		return nil, err
 	}
-	return get(ctx, l.Direct, ref)
+	return l.get(ctx, l.Direct, ref)
+}
+
+// get reads an object. It errors with what notServed returns if its kind is not served.
+func (l *Live) get(ctx context.Context, r client.Reader, ref Ref, options ...client.GetOption) (*unstructured.Unstructured, error) {
+	u, err := get(ctx, r, ref, options...)
+	if IsKindNotServed(err) {
+		return nil, l.notServed(ctx, ref.GroupVersionKind)
+	}
+	return u, err
 }
 
 func get(ctx context.Context, r client.Reader, ref Ref, options ...client.GetOption) (*unstructured.Unstructured, error) {
@@ -121,6 +136,7 @@ func get(ctx context.Context, r client.Reader, ref Ref, options ...client.GetOpt
 // The apply is forced, because the package owns every field that it renders. Whether the object may
 // be written at all was decided before.
 func (l *Live) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	defer l.Lists.noteWrite(object)
 	if object.GetUID() == "" && !l.dry {
 		return l.create(ctx, object)
 	}
@@ -135,6 +151,9 @@ func (l *Live) applyForced(ctx context.Context, u *unstructured.Unstructured) (*
 	if err == nil {
 		return out, nil
 	}
+	if unserved(err) {
+		return nil, l.notServed(ctx, u.GroupVersionKind())
+	}
 	if wrong := l.schemaFault(ctx, u, err); wrong != nil {
 		return nil, wrong
 	}
@@ -144,7 +163,7 @@ func (l *Live) applyForced(ctx context.Context, u *unstructured.Unstructured) (*
 // DryRun implements Cluster. It bypasses the cache, which never receives the result of a dry run.
 func (l *Live) DryRun() Cluster {
 	dry := client.NewDryRunClient(l.Direct)
-	return &Live{Client: dry, Direct: dry, Kinds: l.Kinds, Namespaces: l.Namespaces, Watch: l.Watch, Schemas: l.Schemas, dry: true}
+	return &Live{Client: dry, Direct: dry, Kinds: l.Kinds, RecentKinds: l.RecentKinds, Namespaces: l.Namespaces, Watch: l.Watch, Schemas: l.Schemas, dry: true}
 }
 
 // HandOver implements Cluster.
@@ -158,6 +177,7 @@ func (l *Live) HandOver(ctx context.Context, fields *unstructured.Unstructured) 
 
 // Replace implements Cluster.
 func (l *Live) Replace(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	defer l.Lists.noteWrite(object)
 	out := object.DeepCopy()
 	if err := l.Direct.Update(ctx, out, client.FieldOwner(FieldManager)); err != nil {
 		return nil, WrapError(RefOf(object), "replacing", err)
@@ -189,6 +209,22 @@ func MayBeRefused(ctx context.Context) bool { return ctx.Value(mayBeRefusedKey{}
 // The operator cannot have a kind in its cache that it may not list, so it has written no object of
 // that kind, unless it was allowed to before. The log names these kinds.
 func (l *Live) Owned(ctx context.Context, namespace, label, value string) ([]*unstructured.Unstructured, error) {
+	if l.Lists == nil || l.Lists.label != label {
+		return l.listOwned(ctx, namespace, client.MatchingLabels{label: value})
+	}
+	return l.Lists.owned(ctx, ownedPlace{l.User, namespace}, value, func(which client.ListOption) ([]*unstructured.Unstructured, error) {
+		return l.listOwned(ctx, namespace, which)
+	})
+}
+
+// errKindsUnknown is the error of a Live that was not told how to list kinds.
+var errKindsUnknown = errors.New("which kinds there are is not known here")
+
+// listOwned lists the objects of all kinds that have a label.
+func (l *Live) listOwned(ctx context.Context, namespace string, which client.ListOption) ([]*unstructured.Unstructured, error) {
+	if l.Kinds == nil {
+		return nil, errKindsUnknown
+	}
 	kinds, err := l.Kinds()
 	if err != nil {
 		return nil, fmt.Errorf("listing kinds: %w", err)
@@ -200,7 +236,7 @@ func (l *Live) Owned(ctx context.Context, namespace, label, value string) ([]*un
 		if scope, err := l.Scope(ctx, kind); namespace != "" && err == nil && scope == ClusterScoped {
 			continue
 		}
-		list, err := l.labelled(ctx, kind, namespace, client.MatchingLabels{label: value}, &looked)
+		list, err := l.labelled(ctx, kind, namespace, which, &looked)
 		if unserved(err) || apierrors.IsMethodNotSupported(err) {
 			continue
 		}
@@ -228,7 +264,7 @@ type lookup struct{ near, nowhere []string }
 
 // labelled lists the objects of a kind that have a label, in a namespace or in all of them. If that is
 // not allowed, it lists those in the Live's namespaces, as far as it may.
-func (l *Live) labelled(ctx context.Context, kind schema.GroupVersionKind, namespace string, label client.MatchingLabels, looked *lookup) (*metav1.PartialObjectMetadataList, error) {
+func (l *Live) labelled(ctx context.Context, kind schema.GroupVersionKind, namespace string, label client.ListOption, looked *lookup) (*metav1.PartialObjectMetadataList, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	err := l.Direct.List(ctx, list, label, client.InNamespace(namespace))
@@ -312,18 +348,18 @@ func (l *Live) Scope(_ context.Context, kind schema.GroupVersionKind) (Scope, er
 	if meta.IsNoMatchError(err) {
 		return "", &KindNotServedError{Kind: kind}
 	}
+	if redefined, ok := errors.AsType[*RedefinedError](err); ok {
+		return "", &KindUnreadableError{Kind: kind, Cause: redefined}
+	}
 	if err != nil {
 		return "", fmt.Errorf("looking up %s: %w", kind.Kind, err)
 	}
-	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
-		return ClusterScoped, nil
-	}
-	return Namespaced, nil
+	return scopeOf(mapping), nil
 }
 
 // ServedVersion implements Cluster. The RESTMapper does not know: it keeps versions that are gone.
-func (l *Live) ServedVersion(_ context.Context, kind schema.GroupKind) (string, error) {
-	kinds, err := l.Kinds()
+func (l *Live) ServedVersion(ctx context.Context, kind schema.GroupKind) (string, error) {
+	kinds, err := l.recentKinds(ctx)
 	for _, k := range kinds {
 		if k.GroupKind() == kind {
 			return k.Version, nil
@@ -333,6 +369,17 @@ func (l *Live) ServedVersion(_ context.Context, kind schema.GroupKind) (string, 
 		return "", nil
 	}
 	return "", fmt.Errorf("looking for versions of %s: %w", kind.Kind, err)
+}
+
+// recentKinds lists every kind as of some seconds ago, or as of now.
+func (l *Live) recentKinds(ctx context.Context) ([]schema.GroupVersionKind, error) {
+	switch {
+	case l.RecentKinds != nil:
+		return l.RecentKinds(ctx)
+	case l.Kinds != nil:
+		return l.Kinds()
+	}
+	return nil, errKindsUnknown
 }
 
 // ApplyStatus implements Cluster.

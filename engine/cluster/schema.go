@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,27 +48,12 @@ func (e *SchemaError) Error() string {
 type Schemas func(ctx context.Context, version schema.GroupVersion) (managedfields.TypeConverter, error)
 
 // PublishedSchemas returns the types that an API server publishes as OpenAPI. They are read on
-// demand and cached for schemasFresh.
+// demand, once for all who need them, and cached for schemasFresh. That they cannot be read is remembered for
+// schemasAgain: each of many objects that are rejected asks for them.
 func PublishedSchemas(config *rest.Config) Schemas {
-	type published struct {
-		types managedfields.TypeConverter
-		until time.Time
-	}
-	var mu sync.Mutex
-	known := map[schema.GroupVersion]published{}
-	return func(_ context.Context, version schema.GroupVersion) (managedfields.TypeConverter, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if p, ok := known[version]; ok && time.Now().Before(p.until) {
-			return p.types, nil
-		}
-		types, err := readSchemas(config, version)
-		if err != nil {
-			return nil, err
-		}
-		known[version] = published{types, time.Now().Add(schemasFresh)}
-		return types, nil
-	}
+	return newSharedAnswers(schemasFresh, schemasAgain, schemasPatience, func(version schema.GroupVersion) (managedfields.TypeConverter, error) {
+		return readSchemas(config, version)
+	}).get
 }
 
 func readSchemas(config *rest.Config, version schema.GroupVersion) (managedfields.TypeConverter, error) {

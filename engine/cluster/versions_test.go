@@ -3,6 +3,8 @@ package cluster_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -61,5 +63,40 @@ func TestAKindIsServedInSomeVersionOrItIsUnknown(t *testing.T) {
 				t.Errorf("%s: got %q and error %v", row.reason, got, err)
 			}
 		})
+	}
+}
+
+// The objects of many resources go with one definition.
+func TestManyObjectsOfAKindThatIsGoneAskOnceWhichKindsThereAre(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		kinds := func() ([]schema.GroupVersionKind, error) {
+			asked++
+			return ownable, nil
+		}
+		live := &cluster.Live{Kinds: kinds, RecentKinds: cluster.RecentKinds(kinds)}
+		for want := range 2 {
+			for range 100 {
+				if version, err := live.ServedVersion(t.Context(), thing); version != "" || err != nil {
+					t.Fatalf("got %q and error %v", version, err)
+				}
+			}
+			if asked != want+1 {
+				t.Errorf("asked %d times, want %d", asked, want+1)
+			}
+			<-time.After(time.Minute) // the clock is synctest's
+		}
+	})
+}
+
+func TestALiveThatCannotListKindsSaysSo(t *testing.T) {
+	t.Parallel()
+	live := &cluster.Live{}
+	if _, err := live.ServedVersion(t.Context(), thing); err == nil {
+		t.Error("an object would count as gone")
+	}
+	if _, err := live.Owned(t.Context(), "", "owner", "me"); err == nil {
+		t.Error("an inventory would count as empty")
 	}
 }

@@ -179,7 +179,7 @@ var configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 func (c sourceConfigMaps) Get(ctx context.Context, name string, ref packages.ConfigMapReference) (*unstructured.Unstructured, error) {
 	owner := types.NamespacedName{Name: name}
 	found, err := c.inputs.List(ctx, owner, cluster.Selection{Kind: configMapKind, Namespace: ref.Namespace, Name: ref.Name})
-	c.inputs.Refer(owner, []program.Input{{Kind: configMapKind, Namespace: ref.Namespace, Object: ref.Name}})
+	c.inputs.Refer(owner, []program.Input{{Kind: configMapKind, Namespace: ref.Namespace, Object: ref.Name}}, false)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -187,7 +187,9 @@ func (c sourceConfigMaps) Get(ctx context.Context, name string, ref packages.Con
 }
 
 // Forget implements packages.ConfigMaps.
-func (c sourceConfigMaps) Forget(name string) { c.inputs.Refer(types.NamespacedName{Name: name}, nil) }
+func (c sourceConfigMaps) Forget(name string) {
+	c.inputs.Refer(types.NamespacedName{Name: name}, nil, false)
+}
 
 // clusterOverlays watches the Overlays, as soon as there is a Package.
 type clusterOverlays struct {
@@ -208,7 +210,9 @@ func (c clusterOverlays) List(ctx context.Context, name string) ([]*unstructured
 }
 
 // Forget implements packages.Overlays.
-func (c clusterOverlays) Forget(name string) { c.inputs.Refer(types.NamespacedName{Name: name}, nil) }
+func (c clusterOverlays) Forget(name string) {
+	c.inputs.Refer(types.NamespacedName{Name: name}, nil, false)
+}
 
 // pullSecrets reads Secrets of one namespace, each when it is needed: no Secret is held in memory.
 type pullSecrets struct {

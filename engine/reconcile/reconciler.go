@@ -76,7 +76,7 @@ type Reconciler struct {
 	Recorder  Recorder
 	Now       func() time.Time
 	// WatchInputs is told which inputs a resource refers to, as in rollout.Engine; it may be nil.
-	WatchInputs func(owner types.NamespacedName, inputs []program.Input)
+	WatchInputs func(owner types.NamespacedName, inputs []program.Input, failed bool)
 	// ConfigMap names the operator's configuration; its zero value is none.
 	ConfigMap types.NamespacedName
 	// Allow are the administrative annotations that count.
@@ -171,7 +171,7 @@ func (l *Reconciler) reconcile(ctx context.Context, key types.NamespacedName, p 
 		return 0, err
 	case s == nil:
 		if l.WatchInputs != nil {
-			l.WatchInputs(key, nil)
+			l.WatchInputs(key, nil, false)
 		}
 		return 0, l.targetMissing(ctx, key)
 	case s.cr.GetDeletionTimestamp() != nil:
@@ -336,10 +336,12 @@ func (s *state) engine(p rollout.Evaluator) *rollout.Engine {
 }
 
 // watchInputs notes which inputs the resource refers to, and passes that on.
-func (s *state) watchInputs(owner types.NamespacedName, inputs []program.Input) {
-	s.inputs = inputs
+func (s *state) watchInputs(owner types.NamespacedName, inputs []program.Input, failed bool) {
+	if !failed {
+		s.inputs = inputs
+	}
 	if s.WatchInputs != nil {
-		s.WatchInputs(owner, inputs)
+		s.WatchInputs(owner, inputs, failed)
 	}
 }
 

@@ -76,6 +76,7 @@ func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, don
 	r := newRun(e, in)
 	r.deleting = true
 	r.through(ctx, r.observe, r.evaluate, r.plan)
+	r.watchInputs()
 	fault := r.result.Completion.Fault
 	switch {
 	case len(r.failures) > 0:
@@ -91,6 +92,7 @@ func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, don
 		return SkipHooks(in.Inventory, in.HookStates, fault.Message), true, nil
 	}
 	r.through(ctx, func(ctx context.Context) error { return r.runHooks(ctx, program.BeforeDelete) })
+	r.watchInputs()
 	pending := slices.DeleteFunc(r.components(), status.Component.Done)
 	why := r.whyNever(ctx, pending)
 	if why != "" {

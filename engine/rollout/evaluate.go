@@ -75,6 +75,7 @@ func (ev *evaluated) evaluateOnce(ctx context.Context) error {
 	_, span := startSpan(ctx, "evaluate")
 	out, err := ev.Package.Evaluate(ev.session())
 	endSpan(span, err != nil)
+	ev.use.failed = true // until it has succeeded as a whole
 	if err != nil {
 		ev.rollout.Inputs = out.Inputs
 		return evaluationError(err)
@@ -92,6 +93,7 @@ func (ev *evaluated) evaluateOnce(ctx context.Context) error {
 	}
 	ev.index()
 	ev.teachRedactor()
+	ev.use.failed = false
 	return nil
 }
 

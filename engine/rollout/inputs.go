@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,10 +14,57 @@ import (
 	"operetta.dev/engine/status"
 )
 
+// An inputUse notes which inputs a rollout refers to.
+type inputUse struct {
+	// asked are those that it has tried to read.
+	asked []program.Input
+	// decided are those of the last evaluation that has succeeded and whose inputs were read; nil means
+	// there was none.
+	decided *[]program.Input
+	// failed says that a later evaluation has failed, or that its inputs could not be read.
+	failed bool
+}
+
+// ask notes that an input is about to be read. Whatever reads it watches it from then on.
+func (u *inputUse) ask(i program.Input) {
+	same := func(other program.Input) bool { return reflect.DeepEqual(SelectionOf(i), SelectionOf(other)) }
+	if !slices.ContainsFunc(u.asked, same) {
+		u.asked = append(u.asked, i)
+	}
+}
+
+// watchInputs says which inputs the rollout refers to in the end. One that has failed refers to what it
+// has asked for, too: that may be what it waits for.
+func (obs *observed) watchInputs() {
+	if obs.WatchInputs == nil {
+		return
+	}
+	owner := types.NamespacedName{Namespace: obs.in.Owner.Namespace, Name: obs.in.Owner.Name}
+	if obs.use.decided != nil {
+		obs.WatchInputs(owner, *obs.use.decided, false)
+	}
+	if obs.use.decided == nil || obs.use.failed {
+		obs.WatchInputs(owner, append(slices.Clone(obs.in.ConfigInputs), obs.use.asked...), true)
+	}
+}
+
 // readInputs reads the inputs of the package, and reports whether they differ from those
 // that were read before. What an input selects is read once in a rollout: somebody may change it all
 // the time, and each change would be evaluated.
 func (obs *observed) readInputs(ctx context.Context, inputs []program.Input) (bool, error) {
+	changed, watched, err := obs.readAll(ctx, inputs)
+	switch {
+	case err != nil:
+		obs.use.failed = true
+	case !changed && !obs.use.failed:
+		obs.use.decided = &watched
+	}
+	return changed, err
+}
+
+// readAll reads the inputs of the package, reports whether they differ from those that were read before, and returns
+// which are to be watched.
+func (obs *observed) readAll(ctx context.Context, inputs []program.Input) (bool, []program.Input, error) {
 	found := map[string]program.Found{}
 	watched := slices.Clone(obs.in.ConfigInputs)
 	for _, i := range inputs {
@@ -25,24 +73,22 @@ func (obs *observed) readInputs(ctx context.Context, inputs []program.Input) (bo
 		}
 		i, readable, err := obs.placed(ctx, i)
 		if err != nil {
-			return false, err
+			return false, nil, err
 		}
 		if !readable {
 			continue
 		}
+		obs.use.ask(i)
 		f, err := obs.readInput(ctx, i)
 		if err != nil {
-			return false, fmt.Errorf("input %s: %w", i.Name, err)
+			return false, nil, fmt.Errorf("input %s: %w", i.Name, err)
 		}
 		found[i.Name] = f
 		watched = append(watched, i)
 	}
 	changed := !sameFound(obs.found, found)
 	obs.found = found
-	if !changed && obs.WatchInputs != nil {
-		obs.WatchInputs(types.NamespacedName{Namespace: obs.in.Owner.Namespace, Name: obs.in.Owner.Name}, watched)
-	}
-	return changed, nil
+	return changed, watched, nil
 }
 
 // readInput returns the objects of an input. If this rollout has written the one that is named, that

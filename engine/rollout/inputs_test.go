@@ -6,8 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/program"
 )
 
 // restlessCluster is a cluster on which somebody changes each input before it is read.
@@ -107,6 +110,61 @@ components: second: objects: map: {apiVersion: "v1", kind: "ConfigMap", metadata
 			r := w.mustRun()
 			if r.Completion.Ready() == row.waits || (r.RequeueAfter > 0) != row.waits {
 				t.Errorf("%s: it comes again after %s, with %v", row.reason, r.RequeueAfter, states(r))
+			}
+		})
+	}
+}
+
+// unreadableInput is a cluster on which the input of one name cannot be read.
+type unreadableInput struct {
+	cluster.Cluster
+	name string
+}
+
+// ListCached implements cluster.Cluster.
+func (c unreadableInput) ListCached(ctx context.Context, which cluster.Selection) ([]*unstructured.Unstructured, error) {
+	if which.Name == c.name {
+		return nil, &cluster.KindUnreadableError{Kind: which.Kind, Cause: context.DeadlineExceeded}
+	}
+	return c.Cluster.ListCached(ctx, which)
+}
+
+// The watches of what nobody says would last, and those of what a failed rollout waits for must.
+func TestARolloutSaysInTheEndWhichInputsItRefersTo(t *testing.T) {
+	t.Parallel()
+	const reading = `
+inputs: first: {apiVersion: "v1", kind: "ConfigMap", name: cr.spec.name}
+components: a: objects: map: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "a", data: next: "next"}
+`
+	for name, row := range map[string]struct {
+		reason, body string
+		want         []string
+	}{
+		"that succeeds":                         {"it reads one", reading, []string{"succeeded: shop"}},
+		"one of whose inputs is out of reach":   {"it has asked for the first", reading + `inputs: second: {apiVersion: "v1", kind: "ConfigMap", name: "second", namespace: "elsewhere"}`, []string{"failed: shop"}},
+		"one of whose inputs cannot be read":    {"it waits for the second", reading + `inputs: second: {apiVersion: "v1", kind: "ConfigMap", name: "unreadable"}`, []string{"failed: shop unreadable"}},
+		"that reads another one after a write":  {"the last evaluation counts", reading + `inputs: second: {apiVersion: "v1", kind: "ConfigMap", name: live.a.map.data.next}`, []string{"succeeded: shop next"}},
+		"that cannot read one after its writes": {"what it has followed from counts, too", reading + "inputs: second: {apiVersion: \"v1\", kind: \"ConfigMap\", name: *live.a.map.metadata.labels.none | \"second\"}\ninputs: third: {apiVersion: \"v1\", kind: \"ConfigMap\", name: \"un\" + live.a.map.data.readable}\ncomponents: a: objects: map: data: readable: \"readable\"\n", []string{"succeeded: shop second", "failed: shop second unreadable"}},
+		"of an invalid resource":                {"nothing is read", reading + `cr: spec: size: <0`, []string{"failed:"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, row.body)
+			w.cluster = unreadableInput{w.site, "unreadable"}
+			var told []string
+			w.refers = func(_ types.NamespacedName, inputs []program.Input, failed bool) {
+				one := "succeeded:"
+				if failed {
+					one = "failed:"
+				}
+				for _, i := range inputs {
+					one += " " + i.Object
+				}
+				told = append(told, one)
+			}
+			_, _ = w.run()
+			if diff := cmp.Diff(row.want, told); diff != "" {
+				t.Errorf("%s: told (-want +got):\n%s", row.reason, diff)
 			}
 		})
 	}

@@ -32,6 +32,8 @@ type observed struct {
 	// written as the API server has answered.
 	read    map[string]program.Found
 	written map[cluster.Ref]*unstructured.Unstructured
+	// use is which inputs the rollout refers to.
+	use inputUse
 	// hidden are the excluded components whose live objects the package does not see.
 	hidden map[string]string
 }

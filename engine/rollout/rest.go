@@ -48,6 +48,7 @@ func (e *Engine) Rest(ctx context.Context, in Input) (Result, bool) {
 	if r.through(ctx, r.deploy); r.stopped() || len(r.unwanted(ctx)) > 0 {
 		return Result{}, false
 	}
+	r.watchInputs()
 	out := r.finish()
 	return out, len(r.failures) == 0 && len(out.Events) == 0 && out.Completion.Ready()
 }

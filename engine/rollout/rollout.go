@@ -56,8 +56,9 @@ type Evaluator interface {
 type Engine struct {
 	Package Evaluator
 	Cluster cluster.Cluster
-	// WatchInputs replaces the inputs whose changes enqueue the resource. It may be nil.
-	WatchInputs func(owner types.NamespacedName, inputs []program.Input)
+	// WatchInputs is told at the end of a rollout whose changes enqueue the resource: the inputs of the last
+	// evaluation that has succeeded, and those that a failed one has asked for besides. It may be nil.
+	WatchInputs func(owner types.NamespacedName, inputs []program.Input, failed bool)
 	// Reach is where the objects of a resource may be.
 	Reach program.Reach
 	// Parallel is how many components are applied at the same time; 0 is one.
@@ -159,6 +160,7 @@ type Event struct {
 func (e *Engine) Run(ctx context.Context, in Input) (Result, error) {
 	r := newRun(e, in)
 	r.through(ctx, append(r.readOnlyPhases(), r.storeInventory, r.deploy, r.afterDeploy, r.afterVerify, r.prune)...)
+	r.watchInputs()
 	return r.finish(), errors.Join(r.failures...)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/patch"
@@ -50,6 +51,8 @@ type world struct {
 	finished  map[string]rollout.HookState
 	patches   []patch.Patch
 	subsystem func(context.Context, schema.GroupKind) (bool, error)
+	// refers is told which inputs a rollout refers to; it may be nil.
+	refers func(owner types.NamespacedName, inputs []program.Input, failed bool)
 	// ended is what the engine is told of objects that have ended and are gone.
 	ended func(cluster.Ref) *unstructured.Unstructured
 	// asked says that somebody asks for each rollout.
@@ -134,7 +137,7 @@ func (w *world) cr() map[string]any {
 
 // run runs one rollout and keeps its inventory, as the controller does.
 func (w *world) run() (rollout.Result, error) {
-	e := &rollout.Engine{Package: w.program, Cluster: w.cluster, Reach: w.program.Reach(), Parallel: 4, Subsystem: w.subsystem, FinishedObject: w.ended}
+	e := &rollout.Engine{Package: w.program, Cluster: w.cluster, Reach: w.program.Reach(), Parallel: 4, Subsystem: w.subsystem, FinishedObject: w.ended, WatchInputs: w.refers}
 	ctx, cancel := w.deadline()
 	defer cancel()
 	result, err := e.Run(ctx, rollout.Input{

@@ -100,12 +100,18 @@ type Caches struct {
 type Shared struct {
 	schemas   cluster.Schemas
 	creations *cluster.Creations
-	unpacked  *unpackedObjects
+	owned     *cluster.OwnedLists
+	// recentKinds lists the kinds that were served some seconds ago. Discovery says nothing that depends on rights.
+	recentKinds func(context.Context) ([]schema.GroupVersionKind, error)
+	unpacked    *unpackedObjects
 }
 
 // NewShared returns what the caches of a process share.
 func NewShared(config *rest.Config) Shared {
-	return Shared{cluster.PublishedSchemas(config), cluster.NewCreations(), newUnpackedObjects()}
+	return Shared{
+		schemas: cluster.PublishedSchemas(config), creations: cluster.NewCreations(), owned: cluster.NewOwnedLists(ownership.OwnerLabel),
+		recentKinds: cluster.RecentKinds(cluster.Kinds(config)), unpacked: newUnpackedObjects(),
+	}
 }
 
 // NewCaches returns the caches of a connection of some namespaces. They run when the connection runs them.

@@ -87,10 +87,11 @@ func (c *Caches) cluster(owner OwnerKind, ctrlr controller.Controller, inputs *I
 func (c *Cluster) part(of Cache, namespace string) *cluster.Live {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.parts[of.Cache] == nil {
+	if shared := c.caches.shared; c.parts[of.Cache] == nil {
 		c.parts[of.Cache] = &cluster.Live{
-			Client: of.Client, Direct: c.caches.Direct, Kinds: cluster.Kinds(c.caches.connection.GetConfig()), Namespaces: c.caches.namespaces,
-			Watch: c.objectWatchesIn(of, namespace).ensure, Schemas: c.caches.shared.schemas, Creations: c.caches.shared.creations, ReadFull: c.caches.readFull,
+			Client: of.Client, Direct: c.caches.Direct, Kinds: cluster.Kinds(c.caches.connection.GetConfig()), RecentKinds: shared.recentKinds, Namespaces: c.caches.namespaces,
+			Watch: c.objectWatchesIn(of, namespace).ensure, Schemas: shared.schemas, Creations: shared.creations, ReadFull: c.caches.readFull,
+			Lists: shared.owned, User: c.caches.connection.GetConfig().Impersonate.UserName,
 		}
 	}
 	return c.parts[of.Cache]

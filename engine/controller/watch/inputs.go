@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -34,7 +35,13 @@ type Inputs struct {
 	// ctx is that of the manager; watches end with it.
 	ctx     context.Context //nolint:containedctx // Start gets it, and watches begin later
 	watched map[inputKey]*inputWatch
-	refers  map[types.NamespacedName]map[inputKey]bool
+	refers  map[types.NamespacedName]references
+}
+
+// references are the inputs to which a resource refers.
+type references struct {
+	// now are all of them, and decided those that its last rollout which has not failed has referred to.
+	now, decided map[inputKey]bool
 }
 
 // An InputEvent is a change of an object that resources read.
@@ -65,7 +72,7 @@ func NewInputs(mgr Connection, enqueue func(InputEvent, ...types.NamespacedName)
 }
 
 func newInputs(enqueue func(InputEvent, ...types.NamespacedName), open func(inputKey) (Cache, error)) *Inputs {
-	return &Inputs{open: open, enqueue: enqueue, watched: map[inputKey]*inputWatch{}, refers: map[types.NamespacedName]map[inputKey]bool{}}
+	return &Inputs{open: open, enqueue: enqueue, watched: map[inputKey]*inputWatch{}, refers: map[types.NamespacedName]references{}}
 }
 
 // An inputKey identifies an input, whoever refers to it.
@@ -115,10 +122,10 @@ func (i *Inputs) List(ctx context.Context, owner types.NamespacedName, in cluste
 func (i *Inputs) watch(owner types.NamespacedName, key inputKey) (*inputWatch, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.refers[owner] == nil {
-		i.refers[owner] = map[inputKey]bool{}
+	if i.refers[owner].now == nil {
+		i.refers[owner] = references{now: map[inputKey]bool{}}
 	}
-	i.refers[owner][key] = true
+	i.refers[owner].now[key] = true
 	if w := i.watched[key]; w != nil {
 		return w, nil
 	}
@@ -176,8 +183,8 @@ func (i *Inputs) changed(key inputKey, action history.Action, before *unstructur
 	}
 	i.mu.Lock()
 	var owners []types.NamespacedName
-	for owner, keys := range i.refers {
-		if keys[key] {
+	for owner, to := range i.refers {
+		if to.now[key] {
 			owners = append(owners, owner)
 		}
 	}
@@ -187,18 +194,24 @@ func (i *Inputs) changed(key inputKey, action history.Action, before *unstructur
 }
 
 // Refer ends the references of an owner to all but some inputs, as reconcile.Reconciler asks for after
-// a rollout.
-func (i *Inputs) Refer(owner types.NamespacedName, to []program.Input) {
+// a rollout. One that has failed does not end those of the last one that has not: what they say may be
+// what the objects on the cluster follow from.
+func (i *Inputs) Refer(owner types.NamespacedName, to []program.Input, failed bool) {
 	keep := map[inputKey]bool{}
 	for _, in := range to {
 		keep[keyOf(rollout.SelectionOf(in))] = true
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	refers := references{now: keep, decided: maps.Clone(keep)} // a rollout adds to the first
+	if failed {
+		refers.decided = i.refers[owner].decided
+		maps.Copy(keep, refers.decided)
+	}
 	if len(keep) == 0 {
 		delete(i.refers, owner)
 	} else {
-		i.refers[owner] = keep
+		i.refers[owner] = refers
 	}
 	i.stopUnused()
 }
@@ -206,8 +219,8 @@ func (i *Inputs) Refer(owner types.NamespacedName, to []program.Input) {
 // stopUnused stops the watches of inputs that no resource refers to.
 func (i *Inputs) stopUnused() {
 	used := map[inputKey]bool{}
-	for _, keys := range i.refers {
-		for key := range keys {
+	for _, to := range i.refers {
+		for key := range to.now {
 			used[key] = true
 		}
 	}

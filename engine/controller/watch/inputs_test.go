@@ -115,7 +115,7 @@ func (p *played) reconcile(owner string, reads ...string) {
 		p.read(owner, r)
 		refers = append(refers, input(r))
 	}
-	p.Refer(named(owner), refers)
+	p.Refer(named(owner), refers, false)
 }
 
 func (p *played) read(owner, name string) {
@@ -153,11 +153,11 @@ func TestAWatchLastsAsLongAsSomebodyRefersToWhatItWatches(t *testing.T) {
 	p.expectWatches("a selector has a watch of its own", 3, "app=web", "b")
 	p.reconcile("one")
 	p.expectWatches("another version of the package reads nothing", 3, "b")
-	p.Refer(named("two"), nil)
+	p.Refer(named("two"), nil, false)
 	p.expectWatches("the last one that referred to anything is gone", 3)
 	p.reconcile("three", "a")
 	p.expectWatches("a watch that has ended begins anew", 4, "a")
-	p.Refer(named("three"), nil)
+	p.Refer(named("three"), nil, false)
 	p.expectWatches("it is gone as well", 4)
 	if len(p.refers) != 0 || len(p.watched) != 0 {
 		t.Errorf("something is remembered of what is gone: %v, %v", p.refers, p.watched)
@@ -169,10 +169,44 @@ func TestWhatARolloutReadsOnItsWayIsWatchedUntilItsEnd(t *testing.T) {
 	p := play(t)
 	p.read("one", "a")
 	p.read("one", "b")
-	p.Refer(named("two"), nil)
+	p.Refer(named("two"), nil, false)
 	p.expectWatches("another resource's end is not that of what one is about to refer to", 2, "a", "b")
-	p.Refer(named("one"), []program.Input{input("b")})
+	p.Refer(named("one"), []program.Input{input("b")}, false)
 	p.expectWatches("in the end it refers to one of the two", 2, "b")
+}
+
+// Whoever may change the spec of a resource could make it fail with another name each time.
+func TestAResourceWhoseRolloutsFailWatchesNoMoreThanTheLastOneHasAskedFor(t *testing.T) {
+	t.Parallel()
+	p := play(t)
+	fail := func(reads ...string) {
+		var asked []program.Input
+		for _, r := range reads {
+			p.read("one", r)
+			asked = append(asked, input(r))
+		}
+		p.Refer(named("one"), asked, true)
+	}
+	fail("x")
+	fail("y")
+	p.expectWatches("none has succeeded yet", 2, "y")
+	p.reconcile("one", "a", "b")
+	p.expectWatches("one has succeeded", 4, "a", "b")
+	for _, name := range []string{"c", "d", "e"} {
+		fail("a", name)
+	}
+	p.expectWatches("what the successful one has read is still awaited, and what the last failed one has", 7, "a", "b", "e")
+	fail()
+	p.expectWatches("the last one has asked for nothing", 7, "a", "b")
+	p.read("one", "f")
+	p.expectWatches("a rollout is under way", 8, "a", "b", "f")
+	p.reconcile("one", "e")
+	p.expectWatches("one has succeeded again", 9, "e")
+	p.Refer(named("one"), nil, false)
+	p.expectWatches("the resource is gone", 9)
+	if len(p.refers) != 0 || len(p.watched) != 0 {
+		t.Errorf("something is remembered of what is gone: %v, %v", p.refers, p.watched)
+	}
 }
 
 func TestAChangeWakesExactlyWhoRefersToWhatHasChanged(t *testing.T) {
@@ -198,7 +232,7 @@ func TestAChangeWakesExactlyWhoRefersToWhatHasChanged(t *testing.T) {
 		{"one more is selected", func() { p.handler(p.running["app=web"].key).OnAdd(after, false) }, []string{"two"}},
 		{"the old reference does not count", func() { p.handler(p.running["b"].key).OnUpdate(before, after) }, []string{"four", "three"}},
 		{"nobody refers to it any more, and its last event comes late", func() {
-			p.Refer(named("three"), nil)
+			p.Refer(named("three"), nil, false)
 			p.reconcile("four", "a")
 			p.handler(ended.key).OnUpdate(before, after)
 		}, nil},

@@ -107,7 +107,7 @@ func (i *Inputs) watches(owner types.NamespacedName) []history.Watch {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	var out []history.Watch
-	for key := range i.refers[owner] {
+	for key := range i.refers[owner].now {
 		w := i.watched[key]
 		if w == nil {
 			continue
