@@ -43,10 +43,10 @@ func TestATreeIsReadAgainSoonAfterAPackageThatTookLongToServe(t *testing.T) {
 					if len(got) == len(row.want) {
 						cancel()
 					}
-					time.Sleep(row.reading)
+					<-time.After(row.reading)
 					return nil
 				}
-				if err := lookRepeatedly(ctx, look, func([]string) error { time.Sleep(row.serving); return nil }); err != nil {
+				if err := lookRepeatedly(ctx, look, func([]string) error { <-time.After(row.serving); return nil }); err != nil {
 					t.Error(err)
 				}
 				if diff := cmp.Diff(row.want, got); diff != "" {

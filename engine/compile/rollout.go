@@ -121,22 +121,11 @@ func (t *rolloutTranslator) selection(v cue.Value, out *input) error {
 // namedInputs errors if a message names the object of an input and that rests on values.
 func (t *rolloutTranslator) namedInputs() error {
 	for i, in := range t.want.Inputs {
-		named := func(text string) bool { return strings.Contains(text, "(input "+in.Name+")") }
-		mentioned := false
-		for _, c := range all(&t.want) {
-			mentioned = mentioned || named(c.When.Detail) || slices.ContainsFunc(c.Missing, named)
-			for _, part := range [][]program.Predicate{c.Requires, c.Verify, c.Failed} {
-				mentioned = mentioned || slices.ContainsFunc(part, func(p program.Predicate) bool { return named(p.Detail) })
-			}
-			for _, e := range c.Edges {
-				mentioned = mentioned || e.Check != nil && named(e.Check.Detail)
-			}
-		}
 		namespace := []string{"cr", "metadata", "namespace"}
 		v := lookup(t.root, "inputs", in.Name)
 		out := t.out.Inputs[i]
 		switch {
-		case !mentioned:
+		case !t.want.NamesObjectOf(in):
 		case out.Object != nil:
 			return t.fail(lookup(v, "name"), "a message names the object of an input")
 		case out.Namespace != nil:

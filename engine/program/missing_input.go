@@ -56,7 +56,7 @@ func (i Input) nameMissing(s Session) func(string) string {
 	if namespace != "" {
 		object = namespace + "/" + object
 	}
-	object = fmt.Sprintf("%s %s (input %s)", i.Kind.Kind, object, i.Name)
+	object = fmt.Sprintf("%s %s %s", i.Kind.Kind, object, i.mention())
 	path := syntax.Reference{Path: []string{"inputs", i.Name, "object"}}.String()
 	if len(s.Inputs[i.Name].Objects) == 0 {
 		absent := path + notThere + ": " + object + " does not exist"
@@ -70,6 +70,23 @@ func (i Input) nameMissing(s Session) func(string) string {
 		}
 		return strings.TrimSuffix(text, after) + ": " + object + " has no key " + key + after
 	}
+}
+
+// mention is how a message that names the object of an input refers to the input.
+func (i Input) mention() string { return "(input " + i.Name + ")" }
+
+// NamesObjectOf reports whether a message of the rollout names the object of an input, so that the message rests on what selects
+// that object. It looks for the words that such messages are made of here.
+func (r *Rollout) NamesObjectOf(in Input) bool {
+	found := false
+	look := func(text string) string {
+		found = found || strings.Contains(text, in.mention())
+		return text
+	}
+	for c := range r.all() {
+		c.rephrase(look)
+	}
+	return found
 }
 
 // rephrase replaces the messages about what a component waits for.

@@ -25,6 +25,7 @@ import (
 	"list"
 	"math/bits"
 	"strings"
+	"struct"
 	"text/template"
 )
 
@@ -37,6 +38,7 @@ limits: bytes: 1_572_864
 	template: string | *"hello"
 	list:     strings.MaxRunes(1_500_000) | *"[]"
 	text:     string | *""
+	env?:     {[string]: string} & struct.MaxFields(100_000)
 }
 
 _loop: list.Range(0, cr.spec.loops, 1)
@@ -53,6 +55,7 @@ components: greeting: objects: map: {
 		aLoop:     "\(len([for a in _loop for b in _loop for c in _loop for d in _loop {a + b + c + d}]))"
 	}
 }
+components: env: objects: {if cr.spec.env != _|_ {map: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "\(cr.metadata.name)-env", data: cr.spec.env}}}
 `
 
 // spendings are specs that make CUE take all time or memory there is.
