@@ -139,11 +139,8 @@ func trimPatch(o any) (any, error) {
 func (p *patchesIn) Start(ctx context.Context) error {
 	again := patchesRetry
 	for state, err := p.known(ctx); state != patchesServed; state, err = p.ask(ctx) {
-		switch {
-		case err != nil:
+		if err != nil {
 			again = patchesRetry
-		case state == patchesForbidden:
-			again = refusedInterval // as for any kind, so that the right is used soon after it is given
 		}
 		select {
 		case <-ctx.Done():

@@ -99,7 +99,7 @@ func TestPatchesAreLookedAtSoonAfterTheyMayBe(t *testing.T) {
 		within time.Duration
 		asks   int
 	}{
-		"forbidden":  {"an administrator who gives the right sees within seconds that it is used", apierrors.NewForbidden(resource, "", nil), refusedInterval, 17},
+		"forbidden":  {"an operator without Patches is meant by that, and costs next to nothing at rest", apierrors.NewForbidden(resource, "", nil), patchesInterval, 8},
 		"not served": {"whoever installs the definition is waited for ever more seldom", apierrors.NewNotFound(resource, ""), patchesInterval, 8},
 		"no answer":  {"nobody knows, and resources wait", apierrors.NewInternalError(errNoAnswer), patchesRetry, 64},
 	} {
