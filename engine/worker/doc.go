@@ -13,5 +13,6 @@
 //
 // Those who wait for a process take turns by namespace, so that nobody waits for all resources of
 // somebody else. Namespaces whose resources have cost a process share one for some minutes: the
-// others then always have one that nothing hangs in.
+// others then always have one that nothing hangs in. Namespaces of which an evaluation has taken long, without exceeding a limit,
+// leave one process to the others as well, and let them pass for some seconds.
 package worker

@@ -1,6 +1,9 @@
 package worker
 
-import "io"
+import (
+	"io"
+	"time"
+)
 
 // ServeUntil is Serve for a worker that is replaced after so many evaluations, or when a garbage collection leaves so many bytes.
 func ServeUntil(in io.Reader, out io.Writer, l Limits, evaluations int, live uint64) error {
@@ -30,4 +33,38 @@ func (p *Pool) Idle() []int {
 		out = append(out, w.cmd.Process.Pid)
 	}
 	return out
+}
+
+// A Waiter is one that waits for a worker.
+type Waiter struct {
+	Tenant string
+	// Since is how long it has waited.
+	Since time.Duration
+}
+
+// Next returns which tenant gets a worker next, or "", if some have workers, some wait, and evaluations of some took long.
+func (p *Pool) Next(busy map[string]int, slow, suspects []string, waiting ...Waiter) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy = busy
+	for _, tenant := range slow {
+		p.slow.Add(tenant, time.Now())
+	}
+	for _, tenant := range suspects {
+		p.suspects.Add(tenant, time.Now())
+	}
+	for _, w := range waiting {
+		p.waiting = append(p.waiting, &waiter{tenant: w.Tenant, since: time.Now().Add(-w.Since)})
+	}
+	if at := p.next(); at >= 0 {
+		return p.waiting[at].tenant
+	}
+	return ""
+}
+
+// IsSlow reports whether an evaluation of a namespace has taken long lately.
+func (p *Pool) IsSlow(namespace string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.isExpensive(namespace) && !p.isSuspect(namespace)
 }

@@ -200,6 +200,9 @@ func (p *Package) ask(ctx context.Context, r request) (response, error) {
 	case err != nil:
 		return response{}, &program.UnavailableError{Err: err}
 	}
+	if !r.Compile { // a template takes several evaluations, once
+		p.pool.noteUsed(tenant, out.Used)
+	}
 	return out, nil
 }
 

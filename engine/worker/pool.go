@@ -41,9 +41,10 @@ type Pool struct {
 	busy map[string]int
 	// waiting are those who wait for a worker, in the order in which they came.
 	waiting []*waiter
-	// turns says when each tenant had the last turn, and suspects when each has cost a worker.
-	turns, suspects *lru.Cache
-	turn            uint64
+	// turns says when each tenant had the last turn, suspects when each has cost a worker, and slow when each had an evaluation that
+	// took long.
+	turns, suspects, slow *lru.Cache
+	turn                  uint64
 	// borrowers are those who have the room of a worker, and lending tells those who wait for it.
 	borrowers int
 	lending   []chan struct{}
@@ -71,7 +72,7 @@ func NewPool(o Options) *Pool {
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics() // nobody collects them
 	}
-	return &Pool{options: o, busy: map[string]int{}, turns: lru.New(maxTenants), suspects: lru.New(maxTenants)}
+	return &Pool{options: o, busy: map[string]int{}, turns: lru.New(maxTenants), suspects: lru.New(maxTenants), slow: lru.New(maxTenants)}
 }
 
 // Size returns how many workers there are at most.
@@ -206,10 +207,28 @@ func (p *Pool) Suspects(namespace string) bool {
 }
 
 // isSuspect reports whether a resource of a tenant has cost a worker lately.
-func (p *Pool) isSuspect(tenant string) bool {
-	v, _ := p.suspects.Get(tenant)
+func (p *Pool) isSuspect(tenant string) bool { return noted(p.suspects, tenant, suspectTime) }
+
+// isExpensive reports whether an evaluation of a tenant has cost a worker, or has taken long, lately.
+func (p *Pool) isExpensive(tenant string) bool {
+	return p.isSuspect(tenant) || noted(p.slow, tenant, slowTime)
+}
+
+// noted reports whether a tenant has been noted within some time.
+func noted(tenants *lru.Cache, tenant string, within time.Duration) bool {
+	v, _ := tenants.Get(tenant)
 	at, ok := v.(time.Time)
-	return ok && time.Since(at) < suspectTime
+	return ok && time.Since(at) < within
+}
+
+// noteUsed notes how much processor time an evaluation of a tenant has taken.
+func (p *Pool) noteUsed(tenant string, used time.Duration) {
+	if used < p.options.Limits.Time/slowShare {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.slow.Add(tenant, time.Now())
 }
 
 // reassign is assign for those who have waited for some time.
@@ -238,42 +257,54 @@ func (p *Pool) assign() {
 
 // next returns who gets a worker next, or -1. Tenants take turns, and none has all workers, if there are several:
 // all of its evaluations may hang. Those that are suspect have one worker together; if there is one for the time
-// being, they have it when nobody else waits.
+// being, they have it when nobody else waits. Those that are expensive leave one together to the others, if there are several.
 func (p *Pool) next() int {
-	suspects := 0
+	suspects, expensive := 0, 0
 	for tenant, n := range p.busy {
 		if p.isSuspect(tenant) {
 			suspects += n
+		}
+		if p.isExpensive(tenant) {
+			expensive += n
 		}
 	}
 	busy, size := p.allBusy(), p.size()
 	if busy >= size {
 		return -1
 	}
+	most := max(1, size-1)
 	// The only worker that is left while a package is examined is for the others first.
 	othersFirst := size == 1 && p.options.Size > 1 && slices.ContainsFunc(p.waiting, func(w *waiter) bool { return !p.isSuspect(w.tenant) })
 	// One that is busy may be free before another has started, and takes less memory than two.
 	patient := busy > 0 && len(p.idle) == 0 && len(p.waiting) > 0 && time.Since(p.waiting[0].since) < startAfter
 	out := -1
 	for i, w := range p.waiting {
-		if patient && !w.fresh || p.busy[w.tenant] >= max(1, size-1) || (suspects > 0 || othersFirst) && p.isSuspect(w.tenant) {
+		if patient && !w.fresh || p.busy[w.tenant] >= most || (suspects > 0 || othersFirst) && p.isSuspect(w.tenant) ||
+			expensive >= most && p.isExpensive(w.tenant) {
 			continue
 		}
-		if out < 0 || p.before(w.tenant, p.waiting[out].tenant) {
+		if out < 0 || p.before(w, p.waiting[out]) {
 			out = i
 		}
 	}
 	return out
 }
 
-// before reports whether the turn of a tenant comes before that of another.
-func (p *Pool) before(a, b string) bool {
+// before reports whether the turn of a waiter comes before that of another. Who is expensive lets others pass for some time: they
+// would wait longer for its evaluation than it waits for theirs.
+func (p *Pool) before(a, b *waiter) bool {
 	last := func(tenant string) uint64 {
 		v, _ := p.turns.Get(tenant)
 		turn, _ := v.(uint64)
 		return turn
 	}
-	return cmp.Or(cmp.Compare(p.busy[a], p.busy[b]), cmp.Compare(last(a), last(b))) < 0
+	yields := func(w *waiter) int {
+		if p.isExpensive(w.tenant) && time.Since(w.since) < yieldTime {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(p.busy[a.tenant], p.busy[b.tenant]), cmp.Compare(yields(a), yields(b)), cmp.Compare(last(a.tenant), last(b.tenant))) < 0
 }
 
 // take returns an idle worker, if possible one that has loaded a package, or nil if there is none.
