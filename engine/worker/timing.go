@@ -33,10 +33,11 @@ const (
 	// suspectTime is how long the resources of a namespace share one worker after one of them has
 	// cost a worker.
 	suspectTime = 10 * time.Minute
-	// slowShare is which part of its limit of processor time an evaluation takes that makes its namespace let others pass,
-	// and slowTime is for how long: other evaluations take a hundredth of that, and would wait for it.
+	// slowShare is which part of its limit of processor time an evaluation takes that makes its namespace let others pass:
+	// other evaluations take a hundredth of that, and would wait for it.
 	slowShare = 4
-	slowTime  = time.Minute
+	// slowTime is for how long a namespace lets others pass after such an evaluation.
+	slowTime = time.Minute
 	// yieldTime is how long an evaluation of such a namespace waits for others at most, while they keep coming.
 	yieldTime = 5 * time.Second
 	// watchInterval is how often a worker checks its limits while it does something.
