@@ -148,7 +148,7 @@ func TestAttackLabelsThatNobodyReadsCostNothing(t *testing.T) {
 	labelled := func(p *harness.TestPackage) *unstructured.Unstructured {
 		u := p.Thing(s, p.Name, map[string]any{"text": "hello"})
 		u.Object["metadata"].(map[string]any)["labels"] = keys(60_000)
-		return alice.Create(u)
+		return createLarge(alice, u)
 	}
 	unread, read := labelled(p), labelled(q)
 	began := time.Now()
