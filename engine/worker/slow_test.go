@@ -11,7 +11,9 @@ import (
 func TestWhoTakesLongLetsOthersPass(t *testing.T) {
 	t.Parallel()
 	const moment, long = time.Second, time.Minute
-	waiter := func(tenant string, since time.Duration) worker.Waiter { return worker.Waiter{Tenant: tenant, Since: since} }
+	waiter := func(tenant string, since time.Duration) worker.Waiter {
+		return worker.Waiter{Tenant: tenant, Since: since}
+	}
 	for name, tc := range map[string]struct {
 		reason  string
 		size    int
