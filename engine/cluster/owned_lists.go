@@ -101,7 +101,7 @@ func (o *OwnedLists) owned(ctx context.Context, place ownedPlace, owner string, 
 	}
 	others := !in.began.IsZero() && time.Since(in.began) < ownedFresh
 	began := time.Now()
-	*in = ownedList{turn: in.turn, began: began}
+	in.began, in.ended, in.err, in.byOwner = began, time.Time{}, nil, nil // others read the turn meanwhile
 	time.AfterFunc(ownedFresh, func() { o.drop(place, in, began) })
 	if !others {
 		out, err := list(client.MatchingLabels{o.label: owner})
