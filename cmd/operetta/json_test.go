@@ -3,6 +3,7 @@ package main
 import (
 	"encoding"
 	"encoding/json"
+	"io"
 	"os"
 	"reflect"
 	"regexp"
@@ -13,8 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"operetta.dev/engine/explain"
+	"operetta.dev/engine/graph/picture"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/shadow"
+	"operetta.dev/engine/why"
 )
 
 // TestEveryFieldOfJSONHasARow compares the tables of docs/json.md with what is printed.
@@ -46,6 +49,27 @@ func TestEveryFieldOfJSONHasARow(t *testing.T) {
 	}
 }
 
+// TestEveryCommandWithJSONIsListed compares the first table of docs/json.md with the flags of the commands.
+func TestEveryCommandWithJSONIsListed(t *testing.T) {
+	t.Parallel()
+	listed := firstColumn(section(t, "../../docs/json.md", "JSON output"))
+	for i := range listed {
+		listed[i], _, _ = strings.Cut(listed[i], " --") // some print JSON with another flag only
+	}
+	for _, cmd := range shownCommands(newRoot(streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})) {
+		flag := cmd.Flags().Lookup("output")
+		if flag == nil {
+			continue
+		}
+		if formats, ok := flag.Value.(*choice); !ok || !slices.Contains(formats.values, formatJSON) {
+			continue
+		}
+		if name := strings.TrimPrefix(cmd.CommandPath(), "operetta "); !slices.Contains(listed, name) {
+			t.Errorf("docs/json.md does not say what %s prints with -o json", name)
+		}
+	}
+}
+
 // TestEveryFieldOfJSONIsNamed looks for the fields in the pages whose tables have several of them in a row.
 func TestEveryFieldOfJSONIsNamed(t *testing.T) {
 	t.Parallel()
@@ -59,6 +83,8 @@ func TestEveryFieldOfJSONIsNamed(t *testing.T) {
 		"test":         {"package-tests.md", "Tests of a package", testedPackage{}},
 		"run --shadow": {"shadow.md", "In CI", shadow.Resource{}},
 		"its summary":  {"shadow.md", "In CI", shadow.Summary{}},
+		"why":          {"why.md", "In scripts", why.Answer{}},
+		"graph":        {"graph.md", "In scripts", picture.Data{}},
 	} {
 		text := strings.Join(code.FindAllString(section(t, "../../docs/"+row.file, row.heading), -1), " ")
 		for _, path := range fieldsOf(reflect.TypeOf(row.value), "") {

@@ -11,8 +11,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-const newCRLong = `Print a custom resource of a package that satisfies its schema: what is required has a value,
-which is made up, and what is optional stands in comments, with its default and what it is.
+const newCRLong = `Print a custom resource of a package that satisfies its schema. Required fields have made-up
+values. Optional fields are comments, with their defaults and descriptions.
 
 The default is the package in the current folder.`
 

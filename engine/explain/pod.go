@@ -29,8 +29,8 @@ func containerProblem(live *unstructured.Unstructured) string {
 		text := "container " + c.Name
 		if w := c.State.Waiting; w != nil {
 			text += ": " + w.Reason
-			if w.Message != "" && w.Reason != "CrashLoopBackOff" {
-				text += ": " + w.Message
+			if message := verify.WaitMessage(w.Reason, w.Message); message != "" {
+				text += ": " + message
 			}
 		}
 		if last := c.LastTerminationState.Terminated; last != nil {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/status"
 )
 
 // pending is a Pod that no node was found for.
@@ -158,6 +159,39 @@ func TestTheVolumesThatAPodWaitsForAreNamed(t *testing.T) {
 			}
 			if _, text := b.condition("Ready"); !strings.HasSuffix(text, pod+row.want) {
 				t.Errorf("%s: it says %q, want %q at the end", row.reason, text, pod+row.want)
+			}
+		})
+	}
+}
+
+func TestWhatAContainerLacksIsInTheStatus(t *testing.T) {
+	t.Parallel()
+	const pod = "Pod web-0: the Pod is pending: container web cannot be configured: "
+	for name, row := range map[string]struct {
+		reason, message string
+		want            string
+	}{
+		"a Secret that does not exist": {"the status names what has to be made", `secret "login" not found`, pod + `secret "login" not found`},
+		"a text without an end":        {"the API server has to accept the status", strings.Repeat("no ", status.MaxMessage), pod + "no no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, `components: web: objects: deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web", spec: selector: matchLabels: app: "web"}`)
+			b.life.Cluster = pods{b.life.Cluster, func(ctx context.Context, kind schema.GroupVersionKind, namespace string, labels map[string]string, limit int64) ([]*unstructured.Unstructured, error) {
+				list, err := pending(ctx, kind, namespace, labels, limit)
+				list[0].Object["status"] = map[string]any{"phase": "Pending", "containerStatuses": []any{map[string]any{
+					"name": "web", "state": map[string]any{"waiting": map[string]any{"reason": "CreateContainerConfigError", "message": row.message}},
+				}}}
+				return list, err
+			}}
+			for range 2 {
+				if _, err := b.step(); err != nil {
+					t.Fatal(err)
+				}
+				b.now = b.now.Add(11 * time.Second)
+			}
+			if _, text := b.condition("Ready"); !strings.Contains(text, row.want) || len(text) > status.MaxMessage {
+				t.Errorf("%s: it says %q in %d bytes, want %q in it", row.reason, text, len(text), row.want)
 			}
 		})
 	}

@@ -124,6 +124,65 @@ components: b: {
 	expectStates(t, w.mustRun(), "a: Verified Verified", "b: Verified Verified")
 }
 
+// A name that is computed has no place in the text by itself.
+func TestTheCheckOnAComputedEdgeIsShownWithTheAuthorsLine(t *testing.T) {
+	t.Parallel()
+	const a = "components: a: objects: o: {apiVersion: \"v1\", kind: \"ConfigMap\", metadata: name: \"a\"}\n"
+	const data = `live.a.o.data.ready == "yes"`
+	for name, row := range map[string]struct {
+		reason, body string
+		want         string
+	}{
+		"a name of a field": {
+			"the line of the check", `
+_on: "a"
+components: b: {
+	dependsOn: "\(_on)": check: ` + data + `
+}
+`, `(shop/body.cue:6)`,
+		},
+		"a name of the resource": {
+			"the line of the check, and not that of the name", `
+components: b: {
+	dependsOn: "\(cr.spec.name)": {
+		check: ` + data + `
+	}
+}
+`, `(shop/body.cue:6)`,
+		},
+		"a name of a loop": {
+			"the line in the loop", `
+components: b: dependsOn: {
+	for on in ["a"] {
+		(on): check: ` + data + `
+	}
+}
+`, `(shop/body.cue:6)`,
+		},
+		"a template with a name": {
+			"the line of the condition, and that of the component that uses it", `
+#Behind: {
+	#on: string
+	dependsOn: "\(#on)": {check: ` + data + `, ...}
+	...
+}
+components: b: #Behind & {#on: "a"}
+`, `(shop/body.cue:6, used at shop/body.cue:9)`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, a+row.body)
+			w.spec["name"] = "a"
+			result := w.mustRun()
+			expectStates(t, result, "a: Verified Verified", "b: Waiting WaitingForDependency")
+			if got := message(result, "b"); !strings.HasPrefix(got, "waiting for the check on a: ") || !strings.HasSuffix(got, row.want) {
+				t.Errorf("%s: it says %q, want %q at the end", row.reason, got, row.want)
+			}
+		})
+	}
+}
+
 func TestRequirementsHoldAndNeverDelete(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `

@@ -88,14 +88,8 @@ func notReadyReason(live *unstructured.Unstructured) string {
 		return join("no node was found for it", c.reason)
 	}
 	for _, c := range containers(live) {
-		waits := stringAt(c, "state", "waiting", "reason")
-		restarts, _ := intAt(c, "restartCount")
-		done, _, _ := unstructured.NestedBool(c.Object, "ready")
-		switch {
-		case waits == "ErrImagePull" || waits == "ImagePullBackOff":
-			return "the image of container " + stringAt(c, "name") + " cannot be pulled"
-		case restarts > 0 && !done:
-			return "container " + stringAt(c, "name") + " was restarted"
+		if text := containerProblem(live, c); text != "" {
+			return text
 		}
 	}
 	return ""

@@ -2,12 +2,14 @@ package check_test
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"operetta.dev/engine/check"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
+	"operetta.dev/engine/vet"
 )
 
 // root is the folder of the module.
@@ -27,14 +29,16 @@ var corpus = []string{
 	"test/scale/packages/chain",
 }
 
-// TestThereIsNoAlarmForPackagesInOrder checks packages that run on real clusters.
+// TestThereIsNoAlarmForPackagesInOrder does what vet does, with packages that run on real clusters.
 func TestThereIsNoAlarmForPackagesInOrder(t *testing.T) {
 	t.Parallel()
 	for _, dir := range corpus {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
-			report, err := check.Run(t.Context(), load(t, dir), check.Options{})
+			p := load(t, dir)
+			expectNoAlarm(t, vet.Examine(p, nil))
+			report, err := check.Run(t.Context(), p, check.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,6 +50,15 @@ func TestThereIsNoAlarmForPackagesInOrder(t *testing.T) {
 				t.Errorf("%s, shown by %v", f.Fault, f.Resource["spec"])
 			}
 		})
+	}
+}
+
+// expectNoAlarm fails if the rules or the types find a fault in a package, or something to warn of.
+func expectNoAlarm(t *testing.T, e *vet.Examination) {
+	t.Helper()
+	faults, warnings, _ := e.All()
+	for _, f := range slices.Concat(faults, e.Types(faults), warnings) {
+		t.Error(f)
 	}
 }
 

@@ -36,6 +36,7 @@ const (
 	badName       = "a name that Kubernetes does not accept for some value"
 )
 
+// mutants are the faults. The first one of each kind is tried in every run of the tests, and is one of the cheaper ones.
 var mutants = []mutant{
 	{liveField, queue, "brokers.cue", "(*live.brokers.statefulset.status.availableReplicas | 0)*2", "live.brokers.statefulset.status.availableReplica*2"},
 	{liveField, queue, "brokers.cue", "verify: quorum:", "verify: ready: live.brokers.statefulset.status.readyReplica >= 1\n\tverify: quorum:"},
@@ -104,8 +105,8 @@ var mutants = []mutant{
 	{arithmetic, queue, "brokers.cue", "replicas:            cr.spec.brokers", "replicas:            div(9, cr.spec.brokers-1)"},
 	{arithmetic, kafkatopic, "kafkatopic.cue", "partitions: \"\\(cr.spec.partitions)\"", "partitions: \"\\(div(10, cr.spec.partitions-cr.spec.replicas))\""},
 
-	{restless, queue, "exporter.cue", "metadata: {name: \"\\(_name)-exporter\", labels: _labels}", "metadata: {name: \"\\(_name)-exporter\", labels: _labels, annotations: seen: *live.exporter.deployment.metadata.resourceVersion | \"\"}"},
 	{restless, kafkatopic, "kafkatopic.cue", "		labels: \"kafka", "		annotations: seen: *live.topic.configmap.metadata.resourceVersion | \"\"\n		labels: \"kafka"},
+	{restless, queue, "exporter.cue", "metadata: {name: \"\\(_name)-exporter\", labels: _labels}", "metadata: {name: \"\\(_name)-exporter\", labels: _labels, annotations: seen: *live.exporter.deployment.metadata.resourceVersion | \"\"}"},
 	{restless, webapp, "extras.cue", "	objects: pdb: policyv1.#PodDisruptionBudget & {\n		metadata: _meta\n", "	objects: pdb: policyv1.#PodDisruptionBudget & {\n		metadata: {_meta, annotations: seen: *live.availability.pdb.metadata.resourceVersion | \"\"}\n"},
 
 	{missingField, kafka, "brokers.cue", "ports: [{name: \"kafka\", port: 9092}]\n				}\n			}\n		}\n	}\n}", "ports: [{name: \"kafka\"}]\n				}\n			}\n		}\n	}\n}"},
