@@ -119,3 +119,25 @@ func exploredSummary(all []testedPackage) string {
 	}
 	return fmt.Sprintf("%d of %d schedules of %s; not the same end: %s", tried, schedules, count(tests, "test"), count(failed, "test"))
 }
+
+// untriedSchedules says that tests which end in the same state were not explored under all of their schedules, and what
+// would do that. It returns "" if they were.
+func (o testOptions) untriedSchedules(all []testedPackage) string {
+	tried, schedules, most, late := 0, 0, 0, false
+	for _, p := range all {
+		for _, e := range p.Explored {
+			if o.schedule != "" || failedExploration(e) || e.Tried == e.All {
+				continue
+			}
+			tried, schedules, most = tried+e.Tried, schedules+e.All, max(most, e.All)
+			late = late || e.Tried < o.bound
+		}
+	}
+	switch {
+	case schedules == 0:
+		return ""
+	case late:
+		return fmt.Sprintf("tried %d of %d schedules, as the time was up; --run selects fewer tests", tried, schedules)
+	}
+	return fmt.Sprintf("tried %d of %d schedules; --bound %d tries all", tried, schedules, most)
+}

@@ -235,6 +235,9 @@ func (o testOptions) print(s streams, all []testedPackage) {
 	printLinef(s.out, "%d passed, %d failed", passed, failed)
 	if o.explore {
 		printLinef(s.out, "%s", exploredSummary(all))
+		if untried := o.untriedSchedules(all); untried != "" {
+			printLinef(s.out, "%s", untried)
+		}
 	}
 	if passed+failed == 0 && o.pattern != "" {
 		printLinef(s.err, "operetta: no test has a name that matches %q", o.pattern)

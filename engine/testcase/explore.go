@@ -39,7 +39,7 @@ type Exploration struct {
 	All        int `json:"all"`
 	Tried      int `json:"tried"`
 	Impossible int `json:"impossible,omitempty"`
-	// Schedule is the first and shortest one that ends otherwise, or "".
+	// Schedule is the first one that ends otherwise, or "". If all were tried, none is shorter.
 	Schedule string `json:"schedule,omitempty"`
 	// Differences say how it ends otherwise, with secrets masked.
 	Differences []string `json:"differences,omitempty"`
