@@ -26,6 +26,8 @@ type ExploreOptions struct {
 	Schedule string
 	// Progress is told how many tests are done, if it is not nil.
 	Progress func(done, all int)
+	// Found is told each exploration as soon as it is done, if it is not nil.
+	Found func(Exploration)
 	// Enough says that the time is up; it may be nil.
 	Enough func() bool
 }
@@ -66,6 +68,9 @@ func Explore(ctx context.Context, p *program.Program, tests []Test, o ExploreOpt
 			found.Error = err.Error()
 		}
 		out = append(out, found)
+		if o.Found != nil {
+			o.Found(found)
+		}
 		if o.Progress != nil {
 			o.Progress(i+1, len(tests))
 		}
