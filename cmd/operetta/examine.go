@@ -154,7 +154,7 @@ func (e *examiner) runWorker(ctx context.Context, snapshot *source.Snapshot, mod
 }
 
 // lastFinding reads the answers of a worker. The last one says everything; without it, as the worker has died, it
-// returns the counterexamples of the others. It errors if there is none, or something else behind one.
+// returns the counterexamples and explorations of the others. It errors if there is none, or something else behind one.
 func lastFinding(answers io.Reader) (finding, error) {
 	read := json.NewDecoder(answers)
 	var last, told finding
@@ -169,6 +169,9 @@ func lastFinding(answers io.Reader) (finding, error) {
 			return told, err
 		}
 		last = f
+		if f.Digest == "" {
+			told.Explored = append(told.Explored, f.Explored...)
+		}
 		if found := f.cases(); f.Digest == "" && len(found) > 0 {
 			told.Check = &check.Report{Counterexamples: slices.Concat(told.cases(), found)}
 		}

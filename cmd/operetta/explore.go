@@ -25,7 +25,7 @@ type exploreRequest struct {
 	Schedule string `json:"schedule,omitempty"`
 }
 
-// explore explores tests of a package in a worker process.
+// explore explores tests of a package in a worker process. If it errors, it returns what was explored until then.
 func (e *examiner) explore(ctx context.Context, snapshot *source.Snapshot, request exploreRequest, tests int, progress func(done, all int, unit string)) ([]testcase.Exploration, error) {
 	text, err := json.Marshal(request)
 	if err != nil {
@@ -63,13 +63,17 @@ func runExplore(s streams, snapshot *source.Snapshot, limits worker.Limits, args
 		return err
 	}
 	tests := slices.DeleteFunc(testcase.Read(withTests), func(t testcase.Test) bool { return !pattern.MatchString(t.Name) })
+	answers := json.NewEncoder(s.out)
 	f.Explored, err = testcase.Explore(context.Background(), p, tests, testcase.ExploreOptions{
 		Bound: request.Bound, Schedule: request.Schedule, Progress: tellProgress(s, unitExplored), Enough: enough(limits),
+		Found: func(e testcase.Exploration) {
+			_ = answers.Encode(finding{Explored: []testcase.Exploration{e}}) // the last answer has it, too
+		},
 	})
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(s.out).Encode(f)
+	return answers.Encode(f)
 }
 
 // failedExploration reports whether a test ends otherwise under some schedule, or could not be explored.
@@ -118,4 +122,26 @@ func exploredSummary(all []testedPackage) string {
 		}
 	}
 	return fmt.Sprintf("%d of %d schedules of %s; not the same end: %s", tried, schedules, count(tests, "test"), count(failed, "test"))
+}
+
+// untriedSchedules says that tests which end in the same state were not explored under all of their schedules, and what
+// would do that. It returns "" if they were.
+func (o testOptions) untriedSchedules(all []testedPackage) string {
+	tried, schedules, most, late := 0, 0, 0, false
+	for _, p := range all {
+		for _, e := range p.Explored {
+			if o.schedule != "" || failedExploration(e) || e.Tried == e.All {
+				continue
+			}
+			tried, schedules, most = tried+e.Tried, schedules+e.All, max(most, e.All)
+			late = late || e.Tried < o.bound
+		}
+	}
+	switch {
+	case schedules == 0:
+		return ""
+	case late:
+		return fmt.Sprintf("tried %d of %d schedules, as the time was up; --run selects fewer tests", tried, schedules)
+	}
+	return fmt.Sprintf("tried %d of %d schedules; --bound %d tries all", tried, schedules, most)
 }

@@ -40,8 +40,88 @@ components: bad: objects: bad: {apiVersion: "v1", kind: "ConfigMap", metadata: n
 // TestAnInterruptedCheckSaysWhatItHasFound: a person who has waited for long has something of it.
 func TestAnInterruptedCheckSaysWhatItHasFound(t *testing.T) {
 	t.Parallel()
+	stdout, shown := interrupt(t, map[string]string{
+		"slow/slow.cue":   slowPackage,
+		"early/early.cue": strings.ReplaceAll(slowPackage, "package slow", "package early") + "verfy: 1\n",
+	}, `slow: ([2-9]|\d\d+) of \d+ resources`, "vet", "./early", "./slow")
+	t.Logf("%s\n%s", stdout, shown)
+	for _, want := range []string{
+		`early/early\.cue:\d+: .*verfy`,
+		`slow/slow\.cue:\d+: components\.bad\.objects\.bad\.data\.mode: conflicting values`,
+		`# this resource shows it: operetta render -f`,
+		`operetta: interrupted: slow was tried with \d+ of \d+ resources, and what was found until then is above`,
+	} {
+		if !regexp.MustCompile(want).MatchString(shown) {
+			t.Errorf("it does not show %s", want)
+		}
+	}
+	if strings.Contains(shown, "context canceled") {
+		t.Error("it quotes Go")
+	}
+}
+
+// A package one of whose tests ends otherwise after a crash, and the other one takes long to explore.
+const (
+	latchPackage = `package latch
+
+import (
+	"list"
+
+	"operetta.dev/schemas/operator"
+)
+
+operator.#Controller
+
+group: "shop.example"
+kind:  "Latch"
+versions: v1: spec: #Spec
+cr: spec: #Spec
+live: _
+#Spec: {size: int | *1, many: int | *0}
+components: a: objects: cm: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "latch", data: size: *live.a.cm.data.size | "\(cr.spec.size)"}
+components: web: objects: {for i in list.Range(0, cr.spec.many, 1) {"o\(i)": {apiVersion: "v1", kind: "ConfigMap", metadata: name: "\(cr.metadata.name)-\(i)", data: size: "\(cr.spec.size)"}}}
+`
+	latchTests = `package latch
+
+tests: "it keeps its first size": {
+	given: cr: spec: {}
+	want: {}
+	steps: [{}, {cr: spec: size: 2}]
+}
+tests: "many objects": {
+	given: cr: spec: many: 300
+	want: {}
+	steps: [{}, {cr: spec: many: 200}]
+}
+`
+)
+
+// TestAnInterruptedExplorationSaysWhatItHasFound: what ends otherwise is worth the time that it took to find it.
+func TestAnInterruptedExplorationSaysWhatItHasFound(t *testing.T) {
+	t.Parallel()
+	stdout, shown := interrupt(t, map[string]string{"latch/latch.cue": latchPackage, "latch/latch_test.cue": latchTests},
+		`latch: 1 of 2 tests explored`, "test", "--explore", "./latch")
+	for _, want := range []string{
+		`FAIL  latch  it keeps its first size`,
+		`step 0: crash after write 1, away until the next step`,
+		`2 passed, 0 failed`,
+		`operetta: interrupted: latch was explored in 1 of 2 tests, and what was found until then is above`,
+	} {
+		if !strings.Contains(stdout+shown, want) {
+			t.Errorf("it does not show %s:\n%s\n%s", want, stdout, shown)
+		}
+	}
+	if strings.Contains(stdout+shown, "context canceled") {
+		t.Error("it quotes Go")
+	}
+}
+
+// interrupt runs a command in a folder with files, and interrupts it once its terminal shows a text. It returns what the
+// command writes and what the terminal shows, and fails unless the command then ends soon, with a failure.
+func interrupt(t *testing.T, files map[string]string, text string, args ...string) (stdout, shown string) {
+	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"slow/slow.cue": slowPackage, "early/early.cue": strings.ReplaceAll(slowPackage, "package slow", "package early") + "verfy: 1\n"} {
+	for name, text := range files {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -50,20 +130,20 @@ func TestAnInterruptedCheckSaysWhatItHasFound(t *testing.T) {
 		}
 	}
 	ctrl, tty := openTerminal(t)
-	cmd := exec.CommandContext(t.Context(), "eager", "vet", "./early", "./slow")
-	var stdout bytes.Buffer
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, tty
+	cmd := exec.CommandContext(t.Context(), "eager", args...)
+	var out bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, tty
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	_ = tty.Close() // the command has it
-	shown := &strings.Builder{}
-	at := regexp.MustCompile(`slow: (\d+) of \d+ resources`)
+	terminal := &strings.Builder{}
+	at := regexp.MustCompile(text)
 	var interrupted time.Time
 	for in := bufio.NewReader(ctrl); ; {
 		part, err := in.ReadString('K') // that of the end of a line of progress
-		shown.WriteString(part)
-		if found := at.FindStringSubmatch(part); found != nil && found[1] != "0" && found[1] != "1" && interrupted.IsZero() {
+		terminal.WriteString(part)
+		if at.MatchString(part) && interrupted.IsZero() {
 			interrupted = time.Now()
 			if err := cmd.Process.Signal(os.Interrupt); err != nil {
 				t.Fatal(err)
@@ -80,22 +160,8 @@ func TestAnInterruptedCheckSaysWhatItHasFound(t *testing.T) {
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitFailure {
 		t.Errorf("the command ended with %v", err)
 	}
-	took := time.Since(interrupted)
-	t.Logf("it ended after %s:\n%s\n%s", took, stdout.String(), shown)
-	if interrupted.IsZero() || took > machine.Limit(time.Second) {
-		t.Fatalf("it ended after %s", took)
+	if took := time.Since(interrupted); interrupted.IsZero() || took > machine.Limit(time.Second) {
+		t.Fatalf("it ended after %s:\n%s\n%s", took, out.String(), terminal)
 	}
-	for _, want := range []string{
-		`early/early\.cue:\d+: .*verfy`,
-		`slow/slow\.cue:\d+: components\.bad\.objects\.bad\.data\.mode: conflicting values`,
-		`# this resource shows it: operetta render -f`,
-		`operetta: interrupted: slow was tried with \d+ of \d+ resources, and what was found until then is above`,
-	} {
-		if !regexp.MustCompile(want).MatchString(shown.String()) {
-			t.Errorf("it does not show %s", want)
-		}
-	}
-	if strings.Contains(shown.String(), "context canceled") {
-		t.Error("it quotes Go")
-	}
+	return out.String(), terminal.String()
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -129,15 +130,7 @@ func (o testOptions) run(ctx context.Context, s streams, args []string) error {
 	if err != nil {
 		return err
 	}
-	var all []testedPackage
-	for _, dir := range dirs {
-		tested, err := o.testFolder(ctx, s, dir, pattern)
-		if err != nil {
-			printLinef(s.err, "%v", err)
-			tested = testedPackage{Package: dir, Error: err.Error()}
-		}
-		all = append(all, tested)
-	}
+	all, interrupted := o.testFolders(ctx, s, dirs, pattern)
 	if o.junit != "" {
 		if err := os.WriteFile(o.junit, junitOf(all), 0o644); err != nil {
 			return err
@@ -148,10 +141,36 @@ func (o testOptions) run(ctx context.Context, s streams, args []string) error {
 	} else {
 		o.print(s, all)
 	}
+	if err == nil && interrupted != nil {
+		return interrupted
+	}
 	if err == nil && slices.ContainsFunc(all, testedPackage.failed) {
 		return errReported
 	}
 	return err
+}
+
+// testFolders runs the tests of the packages in folders. If it is interrupted, it returns what was found until then, and
+// errors with how far that was.
+func (o testOptions) testFolders(ctx context.Context, s streams, dirs []string, pattern *regexp.Regexp) ([]testedPackage, error) {
+	var all []testedPackage
+	for i, dir := range dirs {
+		tested, err := o.testFolder(ctx, s, dir, pattern)
+		if err != nil && ctx.Err() != nil {
+			until := fmt.Sprintf("%d of %s were tested", i, count(len(dirs), "package"))
+			if len(tested.Tests) > 0 {
+				until = fmt.Sprintf("%s was explored in %d of %s", dir, len(tested.Explored), count(len(tested.Tests), "test"))
+			}
+			tested.Package, tested.Error = cmp.Or(tested.Package, dir), "interrupted"
+			return append(all, tested), errors.New("interrupted: " + until + ", and what was found until then is above")
+		}
+		if err != nil {
+			printLinef(s.err, "%v", err)
+			tested = testedPackage{Package: dir, Error: err.Error()}
+		}
+		all = append(all, tested)
+	}
+	return all, nil
 }
 
 // testFolder runs the tests of the package in a folder, in a worker process, and explores them if they pass. It errors
@@ -235,6 +254,9 @@ func (o testOptions) print(s streams, all []testedPackage) {
 	printLinef(s.out, "%d passed, %d failed", passed, failed)
 	if o.explore {
 		printLinef(s.out, "%s", exploredSummary(all))
+		if untried := o.untriedSchedules(all); untried != "" {
+			printLinef(s.out, "%s", untried)
+		}
 	}
 	if passed+failed == 0 && o.pattern != "" {
 		printLinef(s.err, "operetta: no test has a name that matches %q", o.pattern)

@@ -63,11 +63,19 @@ func derivedEdges(x *syntax.Index, component string) []Edge {
 // from references.
 func EdgesIn(x *syntax.Index, component string) []Edge {
 	var out []Edge
+	derived := derivedEdges(x, component)
 	declared, _ := x.Names("components", component, "dependsOn")
 	for _, to := range declared {
-		out = append(out, Edge{To: to, Until: UntilVerified, Origin: Declared, Position: x.PositionOf("components", component, "dependsOn", to)})
+		e := Edge{To: to, Until: UntilVerified, Origin: Declared, Position: x.PositionOf("components", component, "dependsOn", to)}
+		e.If = syntax.Condition(x, component, "dependsOn", to)
+		for _, d := range derived { // it is there where the declared one is not
+			if d.To == to {
+				e.If = syntax.Either(e.If, d.If)
+			}
+		}
+		out = append(out, e)
 	}
-	for _, e := range derivedEdges(x, component) {
+	for _, e := range derived {
 		if !slices.Contains(declared, e.To) {
 			out = append(out, e)
 		}

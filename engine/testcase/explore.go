@@ -26,6 +26,8 @@ type ExploreOptions struct {
 	Schedule string
 	// Progress is told how many tests are done, if it is not nil.
 	Progress func(done, all int)
+	// Found is told each exploration as soon as it is done, if it is not nil.
+	Found func(Exploration)
 	// Enough says that the time is up; it may be nil.
 	Enough func() bool
 }
@@ -39,7 +41,7 @@ type Exploration struct {
 	All        int `json:"all"`
 	Tried      int `json:"tried"`
 	Impossible int `json:"impossible,omitempty"`
-	// Schedule is the first and shortest one that ends otherwise, or "".
+	// Schedule is the first one that ends otherwise, or "". If all were tried, none is shorter.
 	Schedule string `json:"schedule,omitempty"`
 	// Differences say how it ends otherwise, with secrets masked.
 	Differences []string `json:"differences,omitempty"`
@@ -66,6 +68,9 @@ func Explore(ctx context.Context, p *program.Program, tests []Test, o ExploreOpt
 			found.Error = err.Error()
 		}
 		out = append(out, found)
+		if o.Found != nil {
+			o.Found(found)
+		}
 		if o.Progress != nil {
 			o.Progress(i+1, len(tests))
 		}

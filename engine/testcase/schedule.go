@@ -83,22 +83,31 @@ func schedules(writes []int) (one, two []schedule) {
 	return one, two
 }
 
-// chosen returns at most so many schedules, spread evenly over those with one deviation, and then over those with two.
+// pairShare is the part of the bound that is for schedules with two deviations where not even all with one are tried.
+const pairShare = 4
+
+// chosen returns at most so many schedules: first those with one deviation, and then some with two. If there are more
+// with one than the bound, a share is left for pairs, which find what one deviation alone does not.
 func chosen(one, two []schedule, bound int) []schedule {
-	if len(one) >= bound {
-		return spread(one, bound)
+	if len(one) > bound {
+		one = spread(one, bound-min(bound/pairShare, len(two)))
 	}
 	return slices.Concat(one, spread(two, bound-len(one)))
 }
 
-// spread returns n of all, as evenly as it can be.
+// golden is the golden section in thousandths: parts of it never come to a rhythm.
+const golden = 618
+
+// spread returns n of all, in their order and as evenly as it can be: one of each share, not always at the same place of
+// it, because what fails alternates from one schedule to the next.
 func spread(all []schedule, n int) []schedule {
 	if len(all) <= n {
 		return all
 	}
 	out := make([]schedule, 0, n)
 	for i := range n {
-		out = append(out, all[i*len(all)/n])
+		from, to := i*len(all)/n, (i+1)*len(all)/n
+		out = append(out, all[from+i*golden%1000*(to-from)/1000])
 	}
 	return out
 }

@@ -57,8 +57,12 @@ func (v *view) edgesOf(component string) []program.Edge {
 		}
 	}
 	for _, e := range program.EdgesIn(v.Syntax(), component) {
-		if !slices.ContainsFunc(out, func(o program.Edge) bool { return o.To == e.To }) {
+		i := slices.IndexFunc(out, func(o program.Edge) bool { return o.To == e.To })
+		switch {
+		case i < 0:
 			out = append(out, e)
+		case out[i].Origin == program.Declared:
+			out[i].If = e.If // an evaluation does not say under which conditions it has found it
 		}
 	}
 	return out

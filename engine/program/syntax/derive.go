@@ -54,9 +54,7 @@ func withEdge(edges []DerivedEdge, d DerivedEdge) []DerivedEdge {
 		return edges
 	}
 	edges[i].Uses += ", " + d.Uses
-	if edges[i].If != d.If {
-		edges[i].If += " || " + d.If
-	}
+	edges[i].If = Either(edges[i].If, d.If)
 	return edges
 }
 
