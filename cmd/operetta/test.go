@@ -234,16 +234,10 @@ func (o testOptions) print(s streams, all []testedPackage) {
 		for _, r := range p.Tests {
 			if len(r.Differences) == 0 {
 				passed++
-				if o.verbose {
-					printLinef(s.out, "pass  %s  %s", p.Package, r.Name)
-				}
-				continue
+			} else {
+				failed++
 			}
-			failed++
-			printLinef(s.out, "FAIL  %s  %s (%s)", p.Package, r.Name, r.Position)
-			for _, d := range r.Differences {
-				printLinef(s.out, "      %s", d)
-			}
+			o.printResult(s, p, r)
 		}
 		o.printExplored(s, p.folder, p)
 		o.printCovered(s, p)
@@ -260,6 +254,20 @@ func (o testOptions) print(s streams, all []testedPackage) {
 	}
 	if passed+failed == 0 && o.pattern != "" {
 		printLinef(s.err, "operetta: no test has a name that matches %q", o.pattern)
+	}
+}
+
+// printResult prints a test that has failed, and one that has passed if everything is to be told.
+func (o testOptions) printResult(s streams, p testedPackage, r testcase.Result) {
+	if len(r.Differences) == 0 {
+		if o.verbose {
+			printLinef(s.out, "pass  %s  %s", p.Package, r.Name)
+		}
+		return
+	}
+	printLinef(s.out, "FAIL  %s  %s (%s)", p.Package, r.Name, r.Position)
+	for _, d := range r.Differences {
+		printLinef(s.out, "      %s", d)
 	}
 }
 
