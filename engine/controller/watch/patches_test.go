@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -67,18 +68,20 @@ func TestReadersOfPatchesWaitForOneAnswerAndNoLongerThanTheyMay(t *testing.T) {
 				})
 				p, began := &patchesIn{direct: hangs}, time.Now()
 				got := make([]time.Duration, len(tc.may))
+				var readers sync.WaitGroup
 				for i, may := range tc.may {
-					go func() {
+					readers.Go(func() {
 						ctx, cancel := context.WithTimeout(t.Context(), may)
 						defer cancel()
 						if state, err := p.known(ctx); err == nil {
 							t.Errorf("%s: nobody has answered, and it is %q", tc.reason, state)
 						}
 						got[i] = time.Since(began)
-					}()
+					})
 					synctest.Wait() // in that order
 				}
-				<-time.After(time.Hour)
+				readers.Wait()
+				<-time.After(time.Hour) // the question ends later than who has asked it
 				if diff := cmp.Diff(tc.want, got); diff != "" || asked.Load() != 1 {
 					t.Errorf("%s: asked %d times, answered (-want +got):\n%s", tc.reason, asked.Load(), diff)
 				}
