@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"operetta.dev/engine/worker"
+	"operetta.dev/test/machine"
 )
 
 func TestWhoTakesLongLetsOthersPass(t *testing.T) {
@@ -57,6 +58,7 @@ func TestWhoTakesLongLetsOthersPass(t *testing.T) {
 
 // TestAnEvaluationThatTakesLongIsNoted: its namespace is no suspect, whose templates would not be made any more.
 func TestAnEvaluationThatTakesLongIsNoted(t *testing.T) {
+	machine.Serial(t)
 	t.Parallel()
 	p, large := compile(t, ""), map[string]any{"n": int64(400)}
 	evaluate := func(pool *worker.Pool, namespace string, spec map[string]any) time.Duration {
