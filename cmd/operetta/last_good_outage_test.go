@@ -101,35 +101,43 @@ func TestAnOutageOfOneKindDelaysOtherPackagesForAShortTimeOnly(t *testing.T) {
 			a := brokenFolder(t)
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				api := &kindOutage{(&definitionStore{t: t, is: numberedDefinition("")}).serving(), began.Add(tc.outage), tc.silent}
-				o := &operator{log: logr.Discard(), flags: runFlags{crds: crdsApply}}
-				o.config = &rest.Config{Host: "http://api", Transport: api, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}
-				var err error
-				if o.manager, err = controller.New(o.config, controller.Options{InProcess: true}); err != nil {
-					t.Fatal(err)
-				}
-				w, err := o.serveFirst(t.Context(), a)
-				if err != nil {
-					t.Fatal(err)
-				}
+				w := serveInOutage(t, a, began.Add(tc.outage), tc.silent)
 				if took := time.Since(began); took != tc.took || (w.served != nil) != tc.served {
 					t.Errorf("%s: after %s, served is %v", tc.reason, took, w.served != nil)
 				}
-				if tc.served {
-					return
-				}
-				ctx, end := context.WithCancel(t.Context())
-				defer synctest.Wait()
-				defer end()
-				go w.follow(ctx)
-				for _, at := range []time.Duration{tc.later - time.Second, tc.later + time.Second} {
-					<-time.After(time.Until(began.Add(at)))
-					synctest.Wait()
+			})
+			if tc.served {
+				return
+			}
+			for _, at := range []time.Duration{tc.later - time.Second, tc.later + time.Second} {
+				synctest.Test(t, func(t *testing.T) {
+					began := time.Now()
+					w := serveInOutage(t, a, began.Add(tc.outage), tc.silent)
+					ctx, end := context.WithDeadline(t.Context(), began.Add(at))
+					defer end()
+					w.follow(ctx)
 					if (w.served != nil) != (at > tc.later) {
 						t.Errorf("%s: after %s, served is %v", tc.reason, at, w.served != nil)
 					}
-				}
-			})
+				})
+			}
 		})
 	}
+}
+
+// serveInOutage returns the watch of a folder that was served first while an API server has an outage.
+func serveInOutage(t *testing.T, a firstLoad, ends time.Time, silent bool) *folderWatch {
+	t.Helper()
+	api := &kindOutage{(&definitionStore{t: t, is: numberedDefinition("")}).serving(), ends, silent}
+	o := &operator{log: logr.Discard(), flags: runFlags{crds: crdsApply}}
+	o.config = &rest.Config{Host: "http://api", Transport: api, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}
+	var err error
+	if o.manager, err = controller.New(o.config, controller.Options{InProcess: true}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := o.serveFirst(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
 }
