@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"io"
 	"time"
 )
@@ -40,6 +41,15 @@ type Waiter struct {
 	Tenant string
 	// Since is how long it has waited.
 	Since time.Duration
+}
+
+// Suspect notes that a resource of a namespace has cost a worker.
+func (p *Pool) Suspect(namespace string) { p.suspect(namespace) }
+
+// Acquire waits for a worker for a namespace. It errors if none could be started.
+func (p *Pool) Acquire(ctx context.Context, namespace string) error {
+	_, err := p.acquire(ctx, namespace, 1)
+	return err
 }
 
 // Next returns which tenant gets a worker next, or "", if some have workers, some wait, and evaluations of some took long.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"operetta.dev/engine/worker"
@@ -101,20 +102,50 @@ func TestNoNamespaceHasAllWorkersWhileAPackageIsExamined(t *testing.T) {
 	running.Wait()
 }
 
-func TestASuspectHasTheLastWorkerWhenNobodyElseWaits(t *testing.T) {
+// TestTheLastWorkerIsForOthersWhileAPackageIsExamined: what hangs would hold up whoever comes next. The workers cannot be started, so that an
+// error says when one should have been.
+func TestTheLastWorkerIsForOthersWhileAPackageIsExamined(t *testing.T) {
 	t.Parallel()
-	pool := newPool(t, 2)
-	in := pool.Package(compile(t, ""))
-	if _, err := in.Evaluate(t.Context(), session("mallory", map[string]any{"text": endless})); err == nil {
-		t.Fatal("it has not cost a worker")
-	}
-	release, err := pool.Lend(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
-	if _, err := in.Evaluate(t.Context(), session("mallory", nil)); err != nil {
-		t.Error(err)
+	for name, tc := range map[string]struct {
+		reason  string
+		size    int
+		suspect bool
+		// examined is for how long a package is examined.
+		examined time.Duration
+		want     time.Duration
+	}{
+		"nothing is examined":          {"suspects have one of two workers", 2, true, 0, 0},
+		"somebody else":                {"the last worker is for edits", 2, false, time.Minute, 0},
+		"a suspect":                    {"it is not held back for ever", 2, true, time.Minute, 30 * time.Second},
+		"until nothing is examined":    {"there are two workers again", 2, true, time.Second, time.Second},
+		"of three workers, one less":   {"others have the second one", 3, true, time.Minute, 0},
+		"there never was another one":  {"a pool of one worker lends none", 1, true, time.Minute, 0},
+		"a suspect that is left alone": {"a package that is examined for long keeps nobody", 2, true, time.Hour, 30 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				pool := worker.NewPool(worker.Options{Size: tc.size, Command: []string{"/there/is/no/such/program"}})
+				defer pool.Close()
+				if tc.suspect {
+					pool.Suspect("mallory")
+				}
+				if tc.examined > 0 {
+					release, err := pool.Lend(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer time.AfterFunc(tc.examined, release).Stop()
+				}
+				began := time.Now()
+				if err := pool.Acquire(t.Context(), "mallory"); err == nil {
+					t.Fatal("a program that is not there has started")
+				}
+				if took := time.Since(began); took != tc.want {
+					t.Errorf("%s: it has waited for %s, not %s", tc.reason, took, tc.want)
+				}
+			})
+		})
 	}
 }
 

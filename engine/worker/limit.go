@@ -99,10 +99,15 @@ func CollectLess() (asBefore func()) {
 	return func() { debug.SetGCPercent(before) }
 }
 
-// guardMemory limits the memory and the stack of this process. From seven eighths of the memory on, Go
+// niceness is how much is added to the nice value of a worker: where the processors are busy, it gets a third of what the operator
+// gets. With more, an evaluation that needs a second would take longer by the clock than it may.
+const niceness = 5
+
+// guardMemory limits the memory and the stack of this process, and lowers its priority. From seven eighths of the memory on, Go
 // collects garbage more often. If the process grows too fast to notice, the system refuses memory beyond
 // twice the limit.
 func guardMemory(bytes int64) (*guard, error) {
+	lowerPriority()
 	debug.SetMaxStack(maxStack)
 	debug.SetMemoryLimit(bytes / 8 * 7)
 	if err := limitDataSegment(2*bytes + runtimeReserve); err != nil {

@@ -22,6 +22,18 @@ func limitDataSegment(bytes int64) error {
 	return syscall.Setrlimit(syscall.RLIMIT_DATA, &l)
 }
 
+// lowerPriority makes this process yield the processors to the operator, which serves everybody, while it computes for one resource.
+// Linux has a priority for each thread. That of a process group is set for all of its threads, and those that are started later
+// inherit it. A process that leads no group leaves the priority alone, because it would lower that of its parent as well.
+func lowerPriority() {
+	if syscall.Getpgrp() != syscall.Getpid() {
+		return
+	}
+	if raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0); err == nil {
+		_ = syscall.Setpriority(syscall.PRIO_PGRP, 0, 20-raw+niceness) // the system call returns 20 less the nice value
+	}
+}
+
 // ProcessorTime returns how much processor time this process has used.
 func ProcessorTime() time.Duration {
 	var u syscall.Rusage

@@ -10,6 +10,9 @@ import (
 // limitDataSegment does nothing, because there is no such limit here: the worker only watches itself.
 func limitDataSegment(int64) error { return nil }
 
+// lowerPriority does nothing: the priority of threads is Linux'.
+func lowerPriority() {}
+
 // processStart is when this process started.
 var processStart = time.Now()
 

@@ -121,6 +121,7 @@ func (p *Pool) wait(ctx context.Context, own *waiter) (*process, error) {
 	p.assign()
 	p.mu.Unlock()
 	defer time.AfterFunc(startAfter, p.reassign).Stop()
+	defer time.AfterFunc(lentTime, p.reassign).Stop()
 	select {
 	case w, ok := <-own.ready:
 		if !ok {
@@ -256,8 +257,8 @@ func (p *Pool) assign() {
 }
 
 // next returns who gets a worker next, or -1. Tenants take turns, and none has all workers, if there are several:
-// all of its evaluations may hang. Those that are suspect have one worker together; if there is one for the time
-// being, they have it when nobody else waits. Those that are expensive leave one together to the others, if there are several.
+// all of its evaluations may hang. Those that are suspect have one worker together. If a package is examined in its room, and one is left
+// for the time being, they have it when nobody else waits and they have waited for long. Those that are expensive leave one together to the others, if there are several.
 func (p *Pool) next() int {
 	suspects, expensive := 0, 0
 	for tenant, n := range p.busy {
@@ -273,13 +274,13 @@ func (p *Pool) next() int {
 		return -1
 	}
 	most := max(1, size-1)
-	// The only worker that is left while a package is examined is for the others first.
-	othersFirst := size == 1 && p.options.Size > 1 && slices.ContainsFunc(p.waiting, func(w *waiter) bool { return !p.isSuspect(w.tenant) })
+	lent := size == 1 && p.options.Size > 1
+	othersFirst := lent && slices.ContainsFunc(p.waiting, func(w *waiter) bool { return !p.isSuspect(w.tenant) })
 	// One that is busy may be free before another has started, and takes less memory than two.
 	patient := busy > 0 && len(p.idle) == 0 && len(p.waiting) > 0 && time.Since(p.waiting[0].since) < startAfter
 	out := -1
 	for i, w := range p.waiting {
-		if patient && !w.fresh || p.busy[w.tenant] >= most || (suspects > 0 || othersFirst) && p.isSuspect(w.tenant) ||
+		if patient && !w.fresh || p.busy[w.tenant] >= most || (suspects > 0 || othersFirst || lent && time.Since(w.since) < lentTime) && p.isSuspect(w.tenant) ||
 			expensive >= most && p.isExpensive(w.tenant) {
 			continue
 		}

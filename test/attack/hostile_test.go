@@ -26,6 +26,12 @@ type attacks struct {
 	why     map[string]error // the last refusal
 	// passing are those that the operator has to bear, because the API server accepts them.
 	passing map[string]bool
+	// kinds is how many kinds there are at least.
+	kinds int
+}
+
+func newAttacks(kinds int) *attacks {
+	return &attacks{done: map[string]int{}, refused: map[string]int{}, why: map[string]error{}, passing: map[string]bool{}, kinds: kinds}
 }
 
 // mustPass notes an attack of which the API server must accept what it sends, or the operator would meet none of it.
@@ -54,8 +60,11 @@ func (a *attacks) repeat(ctx context.Context, what string, pause time.Duration, 
 	})
 }
 
-// kindsOfAttacks is how many there are at least.
-const kindsOfAttacks = 10
+// How many kinds of attacks there are at least: of all tenants, and of evaluations alone.
+const (
+	kindsOfAttacks          = 10
+	kindsOfExpensiveAttacks = 8
+)
 
 // endAfter ends the attacks after a while, but not before each kind was made: a busy machine needs longer for that.
 func (a *attacks) endAfter(ctx context.Context, lasts time.Duration, end func()) {
@@ -65,7 +74,7 @@ func (a *attacks) endAfter(ctx context.Context, lasts time.Duration, end func())
 			a.mu.Lock()
 			kinds := len(a.done)
 			a.mu.Unlock()
-			if took := time.Since(began); took >= lasts && (kinds >= kindsOfAttacks || took > machine.Patience) {
+			if took := time.Since(began); took >= lasts && (kinds >= a.kinds || took > machine.Patience) {
 				return
 			}
 			<-time.After(pollInterval)
@@ -89,25 +98,13 @@ func (a *attacks) wait(t *testing.T) {
 			t.Errorf("%s: the API server refuses it, and the operator meets none: %v", what, why)
 		}
 	}
-	if len(a.done) < kindsOfAttacks {
+	if len(a.done) < a.kinds {
 		t.Errorf("only %d kinds of attacks were made", len(a.done))
 	}
 }
 
 // heavyDuration is the pause between requests that cost the API server itself a second.
 const heavyDuration = 10 * time.Second
-
-// attack starts the attacks of six tenants.
-func (h *hostedOperator) attack(ctx context.Context, round load) *attacks {
-	a := &attacks{done: map[string]int{}, refused: map[string]int{}, why: map[string]error{}, passing: map[string]bool{}}
-	h.mallory(ctx, a)
-	h.carol(ctx, a, round)
-	h.alice(ctx, a)
-	h.dave(ctx, a)
-	h.erin(ctx, a)
-	h.frank(ctx, a, round)
-	return a
-}
 
 // namespaceOf creates the namespace of a tenant.
 func (h *hostedOperator) namespaceOf(name string) string {
@@ -117,7 +114,7 @@ func (h *hostedOperator) namespaceOf(name string) string {
 }
 
 // mallory may write the resources of a package and their status.
-func (h *hostedOperator) mallory(ctx context.Context, a *attacks) {
+func (h *hostedOperator) mallory(ctx context.Context, a *attacks, round load) {
 	ns := h.namespaceOf("mallory")
 	mallory := h.site.Tenant("mallory", ns, things(h.hello))
 	cr := mallory.Create(inNamespace(h.hello.Thing(h.site, "forger", nil), ns))
@@ -139,6 +136,20 @@ func (h *hostedOperator) mallory(ctx context.Context, a *attacks) {
 	a.repeat(ctx, "mallory asks for a reconcile", 5*time.Millisecond, func(_ context.Context, nth int) error {
 		return mallory.Patch(cr, harness.Annotation("operetta.dev/reconcile-at", fmt.Sprint(nth)))
 	})
+	h.malloryLabels(ctx, a, round)
+	h.t.Cleanup(func() {
+		for _, v := range victims {
+			if got, err := harness.GetOrNil(context.WithoutCancel(h.t.Context()), v); err != nil || got == nil || got.GetDeletionTimestamp() != nil {
+				h.t.Errorf("%s %s was deleted (error %v)", v.GetKind(), v.GetName(), err)
+			}
+		}
+	})
+}
+
+// malloryLabels sets as many labels as an API server stores.
+func (h *hostedOperator) malloryLabels(ctx context.Context, a *attacks, _ load) {
+	ns := h.namespaceOf("mallory-labels")
+	mallory := h.site.Tenant("mallory-labels", ns, things(h.hello))
 	// A large object costs the API server itself time, which the operator cannot avoid. So large
 	// objects are written by a separate attack, and less often.
 	labelled := mallory.Create(inNamespace(h.hello.Thing(h.site, "labelled", nil), ns))
@@ -148,13 +159,6 @@ func (h *hostedOperator) mallory(ctx context.Context, a *attacks) {
 			labels[fmt.Sprintf("%x", i)] = []string{"", "x"}[nth%2]
 		}
 		return mallory.Patch(labelled, map[string]any{"metadata": map[string]any{"labels": labels}})
-	})
-	h.t.Cleanup(func() {
-		for _, v := range victims {
-			if got, err := harness.GetOrNil(context.WithoutCancel(h.t.Context()), v); err != nil || got == nil || got.GetDeletionTimestamp() != nil {
-				h.t.Errorf("%s %s was deleted (error %v)", v.GetKind(), v.GetName(), err)
-			}
-		}
 	})
 }
 
@@ -190,7 +194,7 @@ func (h *hostedOperator) carol(ctx context.Context, a *attacks, round load) {
 }
 
 // alice may write WebApps and Patches.
-func (h *hostedOperator) alice(ctx context.Context, a *attacks) {
+func (h *hostedOperator) alice(ctx context.Context, a *attacks, _ load) {
 	ns := h.namespaceOf("alice")
 	alice := h.site.Tenant("alice", ns,
 		harness.Rule(hostedGroup, harness.AllVerbs, "webapps"), harness.Rule("operetta.dev", harness.AllVerbs, "patches"))
@@ -224,7 +228,7 @@ func (h *hostedOperator) alice(ctx context.Context, a *attacks) {
 }
 
 // dave may create, update and delete the resources of packages.
-func (h *hostedOperator) dave(ctx context.Context, a *attacks) {
+func (h *hostedOperator) dave(ctx context.Context, a *attacks, _ load) {
 	ns := h.namespaceOf("dave")
 	dave := h.site.Tenant("dave", ns, things(h.hello), things(h.fan))
 	resource := func(p *harness.TestPackage, name string, spec map[string]any) *unstructured.Unstructured {
@@ -245,7 +249,7 @@ func (h *hostedOperator) dave(ctx context.Context, a *attacks) {
 }
 
 // erin may write resources whose evaluation never ends, or takes all memory, as CUE sees it.
-func (h *hostedOperator) erin(ctx context.Context, a *attacks) {
+func (h *hostedOperator) erin(ctx context.Context, a *attacks, _ load) {
 	ns := h.namespaceOf("erin")
 	erin := h.site.Tenant("erin", ns, things(h.spending))
 	for name, spec := range spendings {
