@@ -42,6 +42,8 @@ type outcome struct {
 	// ready says that it became ready.
 	ready    bool
 	problems []problem
+	// known is true if it has a problem that is known without resources.
+	known bool
 	// rejected says why objects were refused in the end, if they were.
 	rejected *fault.Fault
 	// samples are the values of inputs that may have caused a problem.
