@@ -175,25 +175,31 @@ func (p *progressReader) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// What stands above a resource.
+const (
+	leadToCase    = "this resource shows it"
+	leadToReached = "this resource leads there"
+)
+
 // printCase prints the smallest resource that shows a fault, and the objects with which it shows, as render
 // reads them.
-func printCase(w io.Writer, f check.Counterexample) error {
+func printCase(w io.Writer, lead string, f check.Counterexample) error {
 	text, err := yamlOf(f.Resource)
 	if err != nil {
 		return err
 	}
 	out := &strings.Builder{}
-	out.WriteString("  # this resource shows it: operetta render -f\n" + indented(text))
+	out.WriteString("  # " + lead + ": operetta render -f\n" + indented(text))
 	for i, o := range f.Live {
 		text, err := yamlOf(o)
 		if err != nil {
 			return err
 		}
-		lead := "  ---\n"
+		mark := "  ---\n"
 		if i == 0 {
-			lead = "  # with these objects: operetta render --live\n"
+			mark = "  # with these objects: operetta render --live\n"
 		}
-		out.WriteString(lead + indented(text))
+		out.WriteString(mark + indented(text))
 	}
 	_, err = io.WriteString(w, out.String())
 	return err

@@ -243,6 +243,18 @@ func (f finding) cases() []check.Counterexample {
 	return f.Check.Counterexamples
 }
 
+// reached returns the resource that leads to a fault that was found without resources, if not every one does.
+func (f finding) reached(known fault.Fault) (check.Counterexample, bool) {
+	if f.Check == nil {
+		return check.Counterexample{}, false
+	}
+	at := slices.IndexFunc(f.Check.Reached, func(c check.Counterexample) bool { return c.Fault == known })
+	if at < 0 {
+		return check.Counterexample{}, false
+	}
+	return f.Check.Reached[at], true
+}
+
 // tryCases tries each package that can be evaluated with many resources, and adds what it finds.
 func (v vetOptions) tryCases(ctx context.Context, s streams, dirs []string, findings []finding, scopes vet.Scopes) error {
 	e, err := commandExaminer()
@@ -311,10 +323,17 @@ func (v vetOptions) print(s streams, dirs []string, findings []finding) error {
 
 // printFinding prints what was found in one folder.
 func (v vetOptions) printFinding(s streams, dir string, found finding) error {
-	printFaults(s.err, found.Faults)
+	for _, f := range found.Faults {
+		printFaults(s.err, fault.Faults{f})
+		if c, is := found.reached(f); is {
+			if err := printCase(s.err, leadToReached, c); err != nil {
+				return err
+			}
+		}
+	}
 	for _, f := range found.cases() {
 		printFaults(s.err, fault.Faults{f.Fault})
-		if err := printCase(s.err, f); err != nil {
+		if err := printCase(s.err, leadToCase, f); err != nil {
 			return err
 		}
 	}

@@ -76,6 +76,8 @@ type Report struct {
 	// Unmade says why there are no cases, or is "".
 	Unmade          string           `json:"unmade,omitempty"`
 	Counterexamples []Counterexample `json:"counterexamples,omitempty"`
+	// Reached are the known faults to which only some resources lead, each with the smallest of these.
+	Reached []Counterexample `json:"reached,omitempty"`
 }
 
 // A Counterexample is a fault and a resource that shows it.
@@ -141,6 +143,9 @@ func Run(ctx context.Context, p *program.Program, o Options) (Report, error) {
 	if err := c.hidden(ctx); err != nil {
 		return Report{}, err
 	}
+	if err := c.reached(ctx); err != nil {
+		return Report{}, err
+	}
 	return c.finish(ctx)
 }
 
@@ -182,6 +187,8 @@ type checker struct {
 	sampled int
 	// settled are the cases that became ready, as they were evaluated in the end.
 	settled []settled
+	// ended are the cases that the schema accepts, as they were evaluated in the end, if faults are known.
+	ended []settled
 }
 
 // found is a problem and the first selection that showed it.
@@ -278,6 +285,9 @@ func (c *checker) add(ctx context.Context, s selection) error {
 		if c.report.Rejected == nil {
 			c.report.Rejected = out.rejected
 		}
+	}
+	if len(c.options.Known) > 0 && !out.refused {
+		c.ended = append(c.ended, settled{s, out.settled, out.given})
 	}
 	for _, path := range out.held {
 		c.held[path] = true

@@ -50,7 +50,7 @@ type outcome struct {
 	samples []*sample
 	// held are the paths of the predicates that were true.
 	held []string
-	// settled is what was evaluated in the end, if it became ready, and given are the objects of inputs by then.
+	// settled is what was evaluated in the end, and given are the objects of inputs by then.
 	settled program.Session
 	given   []map[string]any
 }

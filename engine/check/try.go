@@ -60,9 +60,9 @@ func (c *checker) try(ctx context.Context, s selection, repeats bool) (outcome, 
 	if err := t.run(ctx); err != nil || t.out.refused {
 		return t.out, err
 	}
+	t.out.settled, t.out.given = t.evaluator.last, t.inputsGiven()
 	t.out.ready, _ = t.world.Ready(t.ref)
 	if t.out.ready {
-		t.out.settled, t.out.given = t.evaluator.last, t.inputsGiven()
 		err := t.leadsBack(ctx, put)
 		return t.out, err
 	}
