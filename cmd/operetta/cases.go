@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -23,18 +22,45 @@ import (
 // A package is run for many resources by a worker of its own, so that what the other checks have found is
 // printed even if one of the resources makes the package loop.
 
+// caseRequest is what a worker tries a package with.
+type caseRequest struct {
+	// Bound is the number of resources at most.
+	Bound int `json:"bound"`
+	// Known are the faults that were found without resources.
+	Known fault.Faults `json:"known,omitempty"`
+}
+
+// maxKnown bounds the size of the faults that a worker is told, as one argument may have no more than 128 KiB.
+const maxKnown = 64 << 10
+
+// knownTo returns as many faults as a worker can be told.
+func knownTo(faults fault.Faults) fault.Faults {
+	size := 0
+	for i, f := range faults {
+		if size += len(f.Path) + len(f.Message) + len(f.Hint) + len(f.Position.File) + 256; size > maxKnown {
+			return faults[:i]
+		}
+	}
+	return faults
+}
+
 // cases tries a package with many resources in a worker process. It errors if the worker dies, or exceeds its
 // time, memory or output, and then returns what was found until then.
-func (e *examiner) cases(ctx context.Context, snapshot *source.Snapshot, bound int, scopes vet.Scopes, progress func(done, all int, unit string)) (check.Report, error) {
+func (e *examiner) cases(ctx context.Context, snapshot *source.Snapshot, request caseRequest, scopes vet.Scopes, progress func(done, all int, unit string)) (check.Report, error) {
+	request.Known = knownTo(request.Known)
+	text, err := json.Marshal(request)
+	if err != nil {
+		return check.Report{}, err
+	}
 	with := e.withScopes(scopes)
 	done, all := 0, 0
-	with.extra, with.progress = []string{strconv.Itoa(bound)}, func(d, a int, unit string) {
+	with.extra, with.progress = []string{string(text)}, func(d, a int, unit string) {
 		if unit == unitResources {
 			done, all = d, a
 		}
 		progress(d, a, unit)
 	}
-	with.limits.Time = cmp.Or(e.asked, max(e.limits.Time, time.Duration(bound)*timePerCase))
+	with.limits.Time = cmp.Or(e.asked, max(e.limits.Time, time.Duration(request.Bound)*timePerCase))
 	with.timeout = max(e.timeout, 2*with.limits.Time)
 	found, err := with.examine(ctx, snapshot, examineCases)
 	if found.Check == nil {
@@ -65,13 +91,9 @@ const (
 
 // runCases is what the worker does.
 func runCases(s streams, snapshot *source.Snapshot, scopes vet.Scopes, limits worker.Limits, args []string) error {
-	bound := check.DefaultBound
-	if len(args) == 1 {
-		n, err := strconv.Atoi(args[0])
-		if err != nil || n < 1 {
-			return usageError{fmt.Errorf("%q is not a number of cases", args[0])}
-		}
-		bound = n
+	var request caseRequest
+	if len(args) != 1 || json.Unmarshal([]byte(args[0]), &request) != nil || request.Bound < 1 {
+		return usageError{fmt.Errorf("%q is not a request to try resources", args)}
 	}
 	p, err := compile(snapshot)
 	if err == nil {
@@ -82,7 +104,7 @@ func runCases(s streams, snapshot *source.Snapshot, scopes vet.Scopes, limits wo
 	}
 	answers := json.NewEncoder(s.out)
 	report, err := check.Run(context.Background(), p, check.Options{
-		Bound: bound, Scopes: scopes,
+		Bound: request.Bound, Scopes: scopes, Known: request.Known,
 		Progress: tellProgress(s, unitResources), Shrinking: tellProgress(s, unitSmaller),
 		Found: func(f check.Counterexample) {
 			_ = answers.Encode(finding{Check: &check.Report{Counterexamples: []check.Counterexample{f}}}) // the last answer has it, too
@@ -153,25 +175,31 @@ func (p *progressReader) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// What stands above a resource.
+const (
+	leadToCase    = "this resource shows it"
+	leadToReached = "this resource leads there"
+)
+
 // printCase prints the smallest resource that shows a fault, and the objects with which it shows, as render
 // reads them.
-func printCase(w io.Writer, f check.Counterexample) error {
+func printCase(w io.Writer, lead string, f check.Counterexample) error {
 	text, err := yamlOf(f.Resource)
 	if err != nil {
 		return err
 	}
 	out := &strings.Builder{}
-	out.WriteString("  # this resource shows it: operetta render -f\n" + indented(text))
+	out.WriteString("  # " + lead + ": operetta render -f\n" + indented(text))
 	for i, o := range f.Live {
 		text, err := yamlOf(o)
 		if err != nil {
 			return err
 		}
-		lead := "  ---\n"
+		mark := "  ---\n"
 		if i == 0 {
-			lead = "  # with these objects: operetta render --live\n"
+			mark = "  # with these objects: operetta render --live\n"
 		}
-		out.WriteString(lead + indented(text))
+		out.WriteString(mark + indented(text))
 	}
 	_, err = io.WriteString(w, out.String())
 	return err
@@ -203,6 +231,9 @@ func untried(dir string, r check.Report, s *source.Snapshot) fault.Fault {
 	}
 	return out
 }
+
+// notEvaluated says why a package was not tried with resources that has faults with which nothing is evaluated.
+const notEvaluated = "a package with these faults cannot be evaluated"
 
 // noneReady returns the warning about a package of which no resource became ready, so that most of it was not tried.
 func noneReady(r check.Report) fault.Fault {

@@ -243,32 +243,51 @@ func (f finding) cases() []check.Counterexample {
 	return f.Check.Counterexamples
 }
 
-// tryCases tries each package that has no fault with many resources, and adds what it finds.
+// reached returns the resource that leads to a fault that was found without resources, if not every one does.
+func (f finding) reached(known fault.Fault) (check.Counterexample, bool) {
+	if f.Check == nil {
+		return check.Counterexample{}, false
+	}
+	at := slices.IndexFunc(f.Check.Reached, func(c check.Counterexample) bool { return c.Fault == known })
+	if at < 0 {
+		return check.Counterexample{}, false
+	}
+	return f.Check.Reached[at], true
+}
+
+// tryCases tries each package that can be evaluated with many resources, and adds what it finds.
 func (v vetOptions) tryCases(ctx context.Context, s streams, dirs []string, findings []finding, scopes vet.Scopes) error {
 	e, err := commandExaminer()
 	if err != nil {
 		return err
 	}
 	for i, dir := range dirs {
-		if v.bound == 0 || len(findings[i].Faults) > 0 {
+		if v.bound == 0 {
 			continue
 		}
+		if findings[i].Unevaluated {
+			findings[i].Check = &check.Report{Unmade: notEvaluated}
+			continue
+		}
+		known := findings[i].Faults
 		snapshot, err := readPackage(dir)
 		if err != nil {
 			return err
 		}
 		bar := newProgress(s, dir)
-		report, err := e.cases(ctx, snapshot, v.bound, scopes, bar.tell)
+		report, err := e.cases(ctx, snapshot, caseRequest{v.bound, known}, scopes, bar.tell)
 		bar.end()
 		findings[i].Check = &report
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case err != nil && len(known) > 0: // it may be because of them
+			report.Unmade = unfinished(err).Message
 		case err != nil:
-			findings[i].Faults = append(findings[i].Faults, unfinished(err))
+			findings[i].Faults, findings[i].unfinished = append(findings[i].Faults, unfinished(err)), true
 		case report.Untried > 0:
 			findings[i].Warnings = append(findings[i].Warnings, untried(dir, report, snapshot))
-		case report.Rejected != nil && len(report.Counterexamples) == 0:
+		case report.Rejected != nil && len(report.Counterexamples) == 0 && len(known) == 0:
 			findings[i].Warnings = append(findings[i].Warnings, noneReady(report))
 		}
 	}
@@ -304,10 +323,17 @@ func (v vetOptions) print(s streams, dirs []string, findings []finding) error {
 
 // printFinding prints what was found in one folder.
 func (v vetOptions) printFinding(s streams, dir string, found finding) error {
-	printFaults(s.err, found.Faults)
+	for _, f := range found.Faults {
+		printFaults(s.err, fault.Faults{f})
+		if c, is := found.reached(f); is {
+			if err := printCase(s.err, leadToReached, c); err != nil {
+				return err
+			}
+		}
+	}
 	for _, f := range found.cases() {
 		printFaults(s.err, fault.Faults{f.Fault})
-		if err := printCase(s.err, f); err != nil {
+		if err := printCase(s.err, leadToCase, f); err != nil {
 			return err
 		}
 	}
@@ -333,10 +359,10 @@ func (v vetOptions) printCheck(s streams, dir string, found finding) {
 			printLinef(s.out, "%s: %s", dir, part)
 		}
 	}
-	if c := found.Check; c.Choices == 0 && c.Untried > 0 {
-		return // a worker that was interrupted has not said how far it was
+	if c := found.Check; found.unfinished || c.Choices == 0 && c.Untried > 0 {
+		return // a worker that did not end has not said how far it was
 	}
-	if len(found.Faults) == 0 && (v.coverage || len(found.cases()) > 0 && !v.quiet) {
+	if v.coverage || len(found.Faults)+len(found.cases()) > 0 && !v.quiet {
 		printLinef(s.out, "%s: %s", dir, found.Check)
 	}
 }
@@ -380,6 +406,7 @@ func (e *examination) folder(ctx context.Context, dir string, scopes vet.Scopes)
 	bar := newProgress(e.streams, dir)
 	defer bar.end()
 	found, err := examine(ctx, dir, e.mode, scopes, bar.tell)
+	found.Unevaluated = found.Unevaluated || err != nil
 	faults := faultsOf(err)
 	if _, is := errors.AsType[*exceededError](err); is {
 		faults = fault.Faults{{Message: err.Error(), Hint: e.exceeded}}

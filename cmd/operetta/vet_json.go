@@ -34,6 +34,7 @@ type vettedCheck struct {
 
 	Rejected        *vettedFault    `json:"rejected,omitempty"`
 	Counterexamples []vettedExample `json:"counterexamples,omitempty"`
+	Reached         []vettedExample `json:"reached,omitempty"`
 }
 
 // A vettedExample is a counterexample as JSON.
@@ -75,8 +76,14 @@ func checkRecord(r *check.Report) *vettedCheck {
 		rejected := faultRecord(*r.Rejected)
 		out.Rejected = &rejected
 	}
-	for _, c := range r.Counterexamples {
-		out.Counterexamples = append(out.Counterexamples, vettedExample{faultRecord(c.Fault), c.Resource, c.Live})
+	out.Counterexamples, out.Reached = exampleRecords(r.Counterexamples), exampleRecords(r.Reached)
+	return out
+}
+
+// exampleRecords returns counterexamples as JSON.
+func exampleRecords(all []check.Counterexample) (out []vettedExample) {
+	for _, c := range all {
+		out = append(out, vettedExample{faultRecord(c.Fault), c.Resource, c.Live})
 	}
 	return out
 }

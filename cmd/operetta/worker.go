@@ -54,6 +54,8 @@ type finding struct {
 	Digest string `json:"digest"`
 	// Faults are the faults of the package.
 	Faults fault.Faults `json:"faults,omitempty"`
+	// Unevaluated is true if nothing can be evaluated because of them.
+	Unevaluated bool `json:"unevaluated,omitempty"`
 	// Edges are the dependencies between its components, including conditional ones.
 	Edges []string `json:"edges,omitempty"`
 	// Warnings point at code that is valid but probably a mistake.
@@ -68,6 +70,8 @@ type finding struct {
 	Explored []testcase.Exploration `json:"explored,omitempty"`
 	// Check is what the package does for many resources, if the mode asks for it.
 	Check *check.Report `json:"check,omitempty"`
+	// unfinished is true if the process that made Check did not end by itself.
+	unfinished bool
 	// Unknown are questions about kinds that only a cluster knows.
 	Unknown fault.Faults `json:"unknown,omitempty"`
 	// Kinds are the kinds of the objects that it renders, as far as the source shows them.
@@ -182,6 +186,7 @@ func examineInProcess(mode string, snapshot *source.Snapshot, scopes vet.Scopes,
 			f.Faults = append(f.Faults, e.Types(f.Faults)...).Sorted()
 		}
 	}
+	f.Unevaluated = err != nil || len(faults) > 0
 	f.Digest, f.Faults, f.Warnings = snapshot.Digest(), truncateFaults(f.Faults), truncateFaults(f.Warnings)
 	return f
 }

@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,6 +32,8 @@ type Options struct {
 	Bound int
 	// Scopes are the scopes of kinds whose definitions were given.
 	Scopes vet.Scopes
+	// Known are the faults that were found without resources. They are not found again.
+	Known fault.Faults
 	// Progress is told how many of all cases are done, if it is not nil.
 	Progress func(done, all int)
 	// Shrinking is told how many of all findings are made small, if it is not nil.
@@ -73,6 +76,8 @@ type Report struct {
 	// Unmade says why there are no cases, or is "".
 	Unmade          string           `json:"unmade,omitempty"`
 	Counterexamples []Counterexample `json:"counterexamples,omitempty"`
+	// Reached are the known faults to which only some resources lead, each with the smallest of these.
+	Reached []Counterexample `json:"reached,omitempty"`
 }
 
 // A Counterexample is a fault and a resource that shows it.
@@ -138,6 +143,9 @@ func Run(ctx context.Context, p *program.Program, o Options) (Report, error) {
 	if err := c.hidden(ctx); err != nil {
 		return Report{}, err
 	}
+	if err := c.reached(ctx); err != nil {
+		return Report{}, err
+	}
 	return c.finish(ctx)
 }
 
@@ -179,6 +187,8 @@ type checker struct {
 	sampled int
 	// settled are the cases that became ready, as they were evaluated in the end.
 	settled []settled
+	// ended are the cases that the schema accepts, as they were evaluated in the end, if faults are known.
+	ended []settled
 }
 
 // found is a problem and the first selection that showed it.
@@ -191,6 +201,9 @@ type found struct {
 // newChecker returns a checker, or says why no resource can be made up.
 func newChecker(p *program.Program, o Options) (c *checker, unmade string) {
 	definition, err := Definition(p)
+	if faults, are := errors.AsType[fault.Faults](err); are {
+		return nil, faults[0].Error()
+	}
 	if err != nil {
 		return nil, err.Error()
 	}
@@ -252,6 +265,11 @@ func (c *checker) add(ctx context.Context, s selection) error {
 	if err != nil {
 		return err
 	}
+	out.problems = slices.DeleteFunc(out.problems, func(p problem) bool {
+		known := c.options.knows(p.fault)
+		out.known = out.known || known
+		return known
+	})
 	if out, err = c.withOthers(ctx, s, out); err != nil {
 		return err
 	}
@@ -262,11 +280,14 @@ func (c *checker) add(ctx context.Context, s selection) error {
 	case out.ready:
 		c.report.Ready++
 		c.settled = append(c.settled, settled{s, out.settled, out.given})
-	case len(out.problems) == 0:
+	case len(out.problems) == 0 && !out.known:
 		c.report.Undecided++
 		if c.report.Rejected == nil {
 			c.report.Rejected = out.rejected
 		}
+	}
+	if len(c.options.Known) > 0 && !out.refused {
+		c.ended = append(c.ended, settled{s, out.settled, out.given})
 	}
 	for _, path := range out.held {
 		c.held[path] = true
@@ -295,6 +316,7 @@ func (c *checker) example(s selection, p problem) Counterexample {
 
 // finish makes what was found small, and returns the report.
 func (c *checker) finish(ctx context.Context) (Report, error) {
+	c.found = slices.DeleteFunc(c.found, func(f found) bool { return c.options.knows(f.fault) })
 	for i, f := range c.found {
 		if c.options.Shrinking != nil {
 			c.options.Shrinking(i, len(c.found))

@@ -16,7 +16,7 @@ import (
 // largePackage is a package that renders a ConfigMap, with more of something.
 func largePackage(tb testing.TB, spec, data, more string) *program.Program {
 	tb.Helper()
-	text := fmt.Sprintf(`package shop
+	return packageOf(tb, fmt.Sprintf(`package shop
 
 import "operetta.dev/schemas/operator"
 
@@ -35,7 +35,12 @@ components: config: objects: configmap: {
 	metadata: name: cr.metadata.name
 	data: {kind: "shop"%s}
 }
-%s`, spec, data, more)
+%s`, spec, data, more))
+}
+
+// packageOf compiles the text of a package.
+func packageOf(tb testing.TB, text string) *program.Program {
+	tb.Helper()
 	s, err := source.New(fstest.MapFS{"shop/shop.cue": {Data: []byte(text)}}, "shop", nil)
 	if err != nil {
 		tb.Fatal(err)

@@ -42,13 +42,15 @@ type outcome struct {
 	// ready says that it became ready.
 	ready    bool
 	problems []problem
+	// known is true if it has a problem that is known without resources.
+	known bool
 	// rejected says why objects were refused in the end, if they were.
 	rejected *fault.Fault
 	// samples are the values of inputs that may have caused a problem.
 	samples []*sample
 	// held are the paths of the predicates that were true.
 	held []string
-	// settled is what was evaluated in the end, if it became ready, and given are the objects of inputs by then.
+	// settled is what was evaluated in the end, and given are the objects of inputs by then.
 	settled program.Session
 	given   []map[string]any
 }

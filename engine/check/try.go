@@ -60,9 +60,9 @@ func (c *checker) try(ctx context.Context, s selection, repeats bool) (outcome, 
 	if err := t.run(ctx); err != nil || t.out.refused {
 		return t.out, err
 	}
+	t.out.settled, t.out.given = t.evaluator.last, t.inputsGiven()
 	t.out.ready, _ = t.world.Ready(t.ref)
 	if t.out.ready {
-		t.out.settled, t.out.given = t.evaluator.last, t.inputsGiven()
 		err := t.leadsBack(ctx, put)
 		return t.out, err
 	}
@@ -220,7 +220,7 @@ func (t *trial) look(ctx context.Context) error {
 	silent := map[string]bool{}
 	at := map[string]fault.Position{}
 	own := map[string]bool{}
-	duplicate := false
+	duplicate := t.options.knowsDuplicate(d.Components)
 	for _, c := range d.Components {
 		at["components."+c.Name], own["components."+c.Name] = positionOf(c), t.isOwn(c)
 		at["components."+c.Name+".when"] = t.program.Syntax().PositionOf("components", c.Name, "when")
@@ -232,7 +232,7 @@ func (t *trial) look(ctx context.Context) error {
 				t.out.held = append(t.out.held, verifyPath(c.Name, p.Name))
 			}
 		}
-		if t.excused(ctx, c) {
+		if t.failureIsKnown(ctx, c) || t.excused(ctx, c) {
 			silent["components."+c.Name] = true
 		}
 	}

@@ -177,6 +177,10 @@ func (t *trial) falseAlone(c rollout.ComponentPreview) bool {
 // reportWait reports a component that waits for nothing that could change.
 func (t *trial) reportWait(w *wait) {
 	c := w.component
+	if t.waitIsKnown(c) {
+		t.out.known = true
+		return
+	}
 	for _, p := range c.Source.Verify {
 		if p.Verdict == program.False && c.Reason == status.ReasonNotReady {
 			path := verifyPath(c.Name, p.Name)

@@ -1,0 +1,120 @@
+package check
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program"
+)
+
+// reached finds the smallest resource with which the package comes to the place of each known fault, if it does not with
+// the simplest one: a person sees no fault with that. Nothing is said of a place to which no case came.
+func (c *checker) reached(ctx context.Context) error {
+	r := &reaching{checker: c, types: map[int]fault.Faults{}}
+	for _, known := range c.options.Known[:min(len(c.options.Known), maxCounterexamples)] {
+		at, over := r.first(known)
+		if over {
+			return nil
+		}
+		if at < 1 { // the first case is the simplest one
+			continue
+		}
+		given := c.ended[at].given
+		s, _, err := c.smallest(c.ended[at].selection, func(simpler selection) (bool, error) {
+			out, err := c.try(ctx, simpler, true)
+			if err != nil || out.refused || !r.comesTo(known, r.typesOf(out.settled), out.settled) {
+				return false, err
+			}
+			given = out.given
+			return true, nil
+		})
+		if err != nil {
+			return err
+		}
+		c.report.Reached = append(c.report.Reached, Counterexample{Fault: known, Resource: c.make(s).resource, Live: given})
+	}
+	return nil
+}
+
+// A reaching looks for cases that come to a place.
+type reaching struct {
+	*checker
+
+	// types are the faults that the types find in a case, by number.
+	types map[int]fault.Faults
+}
+
+// first returns the first case that comes to the place of a fault, or -1.
+func (r *reaching) first(known fault.Fault) (at int, over bool) {
+	for i, e := range r.ended {
+		if r.options.enough() {
+			return -1, true
+		}
+		if _, looked := r.types[i]; !looked && !isRead(known) {
+			r.types[i] = r.typesOf(e.session)
+		}
+		if r.comesTo(known, r.types[i], e.session) {
+			return i, false
+		}
+	}
+	return -1, false
+}
+
+// typesOf returns the faults that the types find in what a session renders.
+func (r *reaching) typesOf(s program.Session) fault.Faults {
+	return r.program.Shown(r.program.TypeFaults(r.kinds(), &s)...)
+}
+
+// comesTo reports whether a session renders what has a fault, or reads it.
+func (r *reaching) comesTo(known fault.Fault, types fault.Faults, s program.Session) bool {
+	if isRead(known) {
+		return r.reads(s, strings.Split(known.Path, "."))
+	}
+	return slices.ContainsFunc(types, func(f fault.Fault) bool {
+		return isAt(f, known.Position) && lastName(f.Path) == lastName(known.Path) && f.Message == known.Message
+	})
+}
+
+// isRead reports whether a fault is about a field of a live object that the package reads.
+func isRead(f fault.Fault) bool {
+	return strings.HasPrefix(f.Path, "live.") && strings.Count(f.Path, ".") > 2 && !strings.ContainsAny(f.Path, `["`)
+}
+
+// reads reports whether a package says something else if a field of a live object has some value. It does not have to be
+// right for the package: an error is something else, too.
+func (r *reaching) reads(s program.Session, path []string) bool {
+	object := s.Live[path[1]][path[2]]
+	if object == nil {
+		return false
+	}
+	was, wasErr := r.evaluator.Remembering.Evaluate(s)
+	for _, value := range []any{int64(7), "text", true, map[string]any{}} {
+		with := s
+		with.Live = maps.Clone(s.Live)
+		with.Live[path[1]] = maps.Clone(s.Live[path[1]])
+		with.Live[path[1]][path[2]], _ = put(object, path[3:], value).(map[string]any)
+		is, err := r.evaluator.Remembering.Evaluate(with)
+		if (err == nil) != (wasErr == nil) || !reflect.DeepEqual(was, is) {
+			return true
+		}
+	}
+	return false
+}
+
+// put returns data with a value at a path, and with what is around it.
+func put(data any, path []string, value any) any {
+	if len(path) == 0 {
+		return value
+	}
+	had, _ := data.(map[string]any)
+	out := maps.Clone(had)
+	if out == nil {
+		out = map[string]any{}
+	}
+	out[path[0]] = put(out[path[0]], path[1:], value)
+	return out
+}

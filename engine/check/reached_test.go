@@ -1,0 +1,84 @@
+package check_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"operetta.dev/engine/check"
+	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program"
+	"operetta.dev/engine/vet"
+)
+
+// TestAResourceLeadsToWhatTheTypesFind: for a fault in a part of the package that the simplest resource does not have, there is
+// one with which it does, with nothing else in it.
+func TestAResourceLeadsToWhatTheTypesFind(t *testing.T) {
+	t.Parallel()
+	const (
+		other = "other: bool | *false"
+		mode  = `mode: "plain" | "strict" | *"plain"`
+		web   = `components: web: objects: deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web", spec: {selector: matchLabels: app: "web", template: {metadata: labels: app: "web", spec: containers: [{name: "web", image: "nginx"}]}}}`
+		typed = `components: web: objects: service: corev1.#Service & {metadata: name: "web", spec: ports: [{port: 80}]}`
+	)
+	for name, row := range map[string]struct {
+		reason     string
+		spec, more string
+		want       map[string]any
+	}{
+		"AFieldThatIsAlwaysRendered": {"every resource shows it", other, typed + "\ncomponents: web: objects: service: spec: typ: \"ClusterIP\"", nil},
+		"AFieldUnderACondition":      {"a switch that is off by default", "debug: bool | *false, " + other, typed + "\nif cr.spec.debug {components: web: objects: service: spec: typ: \"ClusterIP\"}", map[string]any{"debug": true}},
+		"AWrongTypeInALoop":          {"a list that is empty by default", "names: [...string], " + other, typed + "\nfor n in cr.spec.names {components: (n): objects: service: corev1.#Service & {metadata: name: n, spec: {ports: [{port: 80}], type: 1}}}", map[string]any{"names": []any{"names"}}},
+		"AReadThatIsAlwaysMade":      {"every resource reads it", other, web + "\ncomponents: web: verify: up: live.web.deployment.status.readyReplica >= 1", nil},
+		"AReadUnderACondition":       {"only the strict mode reads it", mode + ", " + other, web + "\nif cr.spec.mode == \"strict\" {components: web: verify: up: live.web.deployment.status.readyReplica >= 1}", map[string]any{"mode": "strict"}},
+		"AReadBesideADefault":        {"the default hides that it is read", mode + ", " + other, web + "\nif cr.spec.mode == \"strict\" {status: up: *live.web.deployment.status.readyReplica | 0}", map[string]any{"mode": "strict"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := typedPackage(t, row.spec, row.more)
+			known := vet.Examine(p, nil).Types(nil)
+			if len(known) != 1 {
+				t.Fatalf("%s: the types find %v, want one fault", row.reason, known)
+			}
+			report, err := check.Run(t.Context(), p, check.Options{Known: known})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(report.Counterexamples) > 0 {
+				t.Errorf("%s: said twice: %v", row.reason, report.Counterexamples)
+			}
+			var got map[string]any
+			for _, r := range report.Reached {
+				got, _ = r.Resource["spec"].(map[string]any)
+				if diff := cmp.Diff(known, fault.Faults{r.Fault}); diff != "" {
+					t.Errorf("%s: it is about another fault (-want +got):\n%s", row.reason, diff)
+				}
+			}
+			if diff := cmp.Diff(row.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", row.reason, diff)
+			}
+		})
+	}
+}
+
+// typedPackage is a package that imports Kubernetes types.
+func typedPackage(tb testing.TB, spec, more string) *program.Program {
+	tb.Helper()
+	return packageOf(tb, `package shop
+
+import (
+	"operetta.dev/schemas/operator"
+	corev1 "operetta.dev/schemas/k8s/core/v1"
+)
+
+_core: corev1.#ConfigMap
+operator.#Controller
+group: "shop.example"
+kind:  "Shop"
+versions: v1: spec: #Spec
+cr: spec: #Spec
+live: _
+
+#Spec: {`+spec+`}
+`+more)
+}
