@@ -281,7 +281,7 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	result.RetryAfter = earliest(earliest(result.RetryAfter, limited.retryAfter), s.memory.podProblems.endReconcile(s.Now()))
 	result.RequeueAfter = earliest(result.RequeueAfter, result.RetryAfter)
 	again, err := s.conclude(ctx, result, failure)
-	s.noteSettled(result, again, err)
+	s.noteNoop(result, again, err)
 	return again, err
 }
 

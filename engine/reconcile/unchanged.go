@@ -32,9 +32,9 @@ func (r reading) equal(other reading) bool {
 	return slices.Equal(r.objects, other.objects) && slices.EqualFunc(r.inputs, other.inputs, sameInput)
 }
 
-// A settled is what a reconcile has read that found a resource Ready and nothing to do. While all of it has
+// A noop is what a reconcile has read that found a resource Ready and nothing to do. While all of it has
 // the same versions, another reconcile would find the same, since a rollout is a function of what it reads.
-type settled struct {
+type noop struct {
 	reading
 	// again is when to reconcile again without an event.
 	again time.Duration
@@ -47,14 +47,14 @@ type settled struct {
 // again. It reads from caches only.
 func (l *Reconciler) unchanged(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, bool) {
 	m := l.memories.peek(key)
-	if m == nil || m.settled == nil || p == nil {
+	if m == nil || m.lastNoop == nil || p == nil {
 		return 0, false
 	}
 	cr, err := l.Resources.GetCached(ctx, l.ref(key))
-	if err != nil || cr == nil || cr.GetUID() != m.uid || l.versions(ctx, cr, p, m.settled.reading) != m.settled.versions {
+	if err != nil || cr == nil || cr.GetUID() != m.uid || l.versions(ctx, cr, p, m.lastNoop.reading) != m.lastNoop.versions {
 		return 0, false
 	}
-	return m.settled.again, true
+	return m.lastNoop.again, true
 }
 
 // expectReading notes what the reconcile will probably read, and the versions of that. A reconcile that reads something else
@@ -82,7 +82,7 @@ func (s *state) inventoryRefs() []cluster.Ref {
 	return out
 }
 
-// versions identifies everything that a reconcile reads of a settled resource. It returns "" if something is
+// versions identifies everything that a reconcile reads of a resource that has nothing to do. It returns "" if something is
 // missing or cannot be read, and if there are patches, whose status has to be written.
 func (l *Reconciler) versions(ctx context.Context, cr *unstructured.Unstructured, p Package, r reading) string {
 	if l.allowed(cr, AnnotationLogLevel) != "" {
@@ -172,9 +172,9 @@ func (v versions) addObject(u *unstructured.Unstructured) bool {
 	return u.GetResourceVersion() != ""
 }
 
-// noteSettled remembers what the reconcile has read, and that it has found the resource Ready and nothing to do if so.
-func (s *state) noteSettled(result rollout.Result, again time.Duration, err error) {
-	s.memory.settled, s.memory.read = nil, nil
+// noteNoop remembers what the reconcile has read, and that it has found the resource Ready and nothing to do if so.
+func (s *state) noteNoop(result rollout.Result, again time.Duration, err error) {
+	s.memory.lastNoop, s.memory.read = nil, nil
 	if err != nil {
 		return
 	}
@@ -191,6 +191,6 @@ func (s *state) noteSettled(result rollout.Result, again time.Duration, err erro
 		return
 	}
 	if s.expectedVersions != "" && s.expected.equal(*s.memory.read) {
-		s.memory.settled = &settled{reading: s.expected, again: again, versions: s.expectedVersions}
+		s.memory.lastNoop = &noop{reading: s.expected, again: again, versions: s.expectedVersions}
 	}
 }

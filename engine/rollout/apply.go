@@ -28,8 +28,8 @@ func (obs *observed) applier() applier { return applier{obs} }
 // An application is what applying one component did.
 type application struct {
 	writes []write
-	// settled are the objects that are now as they are wanted.
-	settled []ownership.Desired
+	// inSync are the objects that are now as they are wanted.
+	inSync []ownership.Desired
 	// found are the objects that are as they are wanted and were missing from the cache.
 	found []decision
 	// recreated are the objects that were deleted to be created anew.
@@ -233,7 +233,7 @@ func (ap applier) perform(ctx context.Context, s decision, out *application) err
 			out.found = append(out.found, s)
 		}
 		if s.live == nil || s.live.GetAnnotations()[ownership.AppliedMark] == s.want.Digest { // not so with createOnly
-			out.settled = append(out.settled, s.want)
+			out.inSync = append(out.inSync, s.want)
 		}
 		return nil
 	case ownership.Refuse, ownership.Conflict, ownership.WaitForDeletion:
@@ -250,7 +250,7 @@ func (ap applier) perform(ctx context.Context, s decision, out *application) err
 	// The same reconcile decides about the object again, which is remembered for objects as caches have them.
 	ownership.CompactManagedFields(result)
 	if !s.onlyMarks() {
-		out.settled = append(out.settled, s.want)
+		out.inSync = append(out.inSync, s.want)
 	}
 	out.writes = append(out.writes, write{want: s.want, verb: s.action.Verb, reason: s.action.Reason, before: s.live, result: result})
 	return nil
