@@ -170,7 +170,7 @@ func (l *Live) DryRun() Cluster {
 func (l *Live) HandOver(ctx context.Context, fields *unstructured.Unstructured) error {
 	err := l.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(fields.DeepCopy()), client.FieldOwner(HandOverManager), client.ForceOwnership)
 	if err != nil {
-		return WrapError(RefOf(fields), "relinquishing", err)
+		return WrapError(RefOf(fields), "handing over fields", err)
 	}
 	return nil
 }
