@@ -44,8 +44,8 @@ func (s *state) rejected() rollout.Rejections {
 	return rejectionMemory{r, s.Now}
 }
 
-// Recall implements rollout.Rejections.
-func (m rejectionMemory) Recall(a rollout.Attempt) (rollout.WriteFailure, bool) {
+// Lookup implements rollout.Rejections.
+func (m rejectionMemory) Lookup(a rollout.Attempt) (rollout.WriteFailure, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before, ok := m.by[a.Ref]
@@ -55,8 +55,8 @@ func (m rejectionMemory) Recall(a rollout.Attempt) (rollout.WriteFailure, bool) 
 	return before.refusal, true
 }
 
-// Keep implements rollout.Rejections.
-func (m rejectionMemory) Keep(a rollout.Attempt, refusal rollout.WriteFailure) {
+// Record implements rollout.Rejections.
+func (m rejectionMemory) Record(a rollout.Attempt, refusal rollout.WriteFailure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.by == nil {

@@ -96,7 +96,7 @@ func (ap applier) decisions(ctx context.Context, want []ownership.Desired, c pro
 			panic(fault) // it stops the component, as one in this goroutine does
 		}
 		if err != nil {
-			return decisions, out.refused(ap.writeFailure(ctx, decision{want: d}, err)).concluded(c.Name)
+			return decisions, out.withFailure(ap.writeFailure(ctx, decision{want: d}, err)).concluded(c.Name)
 		}
 		if refused, ok := blockedOutcome(c.Name, s); ok && !closed {
 			out.outcome = refused
@@ -162,7 +162,7 @@ func (ap applier) performAll(ctx context.Context, component string, decisions []
 		if err == nil {
 			continue
 		}
-		out = out.refused(ap.writeFailure(ctx, s, err))
+		out = out.withFailure(ap.writeFailure(ctx, s, err))
 		if comesFirst(s.want) || changedTogether(decisions) || !isAnswer(err) {
 			break
 		}
