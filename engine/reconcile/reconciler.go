@@ -131,10 +131,10 @@ type state struct {
 	// redactor knows the Secrets that the reconcile has read.
 	redactor *redact.Redactor
 	memory   *memory
-	// inputs are what the rollout has read besides its objects, and unwritten says that the status
+	// inputs are what the rollout has read besides its objects, and statusUnchanged says that the status
 	// was as it is to be.
-	inputs    []program.Input
-	unwritten bool
+	inputs          []program.Input
+	statusUnchanged bool
 	// expected is what the reconcile was expected to read, and expectedVersions are the versions of that before it began;
 	// "" if they are not known.
 	expected         reading

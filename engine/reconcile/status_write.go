@@ -26,7 +26,7 @@ func (s *state) report(ctx context.Context, result rollout.Result) (time.Duratio
 	s.observe(after)
 	s.recordObjectEvents(result.Events)
 	significance := status.CompareSignificance(before, after)
-	s.unwritten = significance == status.NoChange
+	s.statusUnchanged = significance == status.NoChange
 	wait := s.memory.writes.statusWait(significance, s.Now())
 	if significance == status.ProgressOnly {
 		wait = max(wait, s.memory.untilProgress(s.Now()))

@@ -183,7 +183,7 @@ func (s *state) noteNoop(result rollout.Result, again time.Duration, err error) 
 	if result.RetryAfter > 0 || again != result.RequeueAfter {
 		return
 	}
-	if !s.unwritten || !result.Completion.Ready() || len(result.Events) > 0 || len(s.patches) > 0 || s.log.V(1).Enabled() {
+	if !s.statusUnchanged || !result.Completion.Ready() || len(result.Events) > 0 || len(s.patches) > 0 || s.log.V(1).Enabled() {
 		return
 	}
 	waits := func(c status.Component) bool { return c.State != status.Verified && c.Reason != status.ReasonExcluded }
