@@ -41,8 +41,8 @@ type limitedPackage struct {
 }
 
 var (
-	_ rollout.Locator    = (*limitedPackage)(nil)
-	_ rollout.Foreteller = (*limitedPackage)(nil)
+	_ rollout.Locator   = (*limitedPackage)(nil)
+	_ rollout.Predictor = (*limitedPackage)(nil)
 )
 
 // Evaluate returns what the package says. It errors with a LimitError also when the same evaluation
@@ -64,13 +64,13 @@ func (p *limitedPackage) Evaluate(session program.Session) (program.Rollout, err
 	return program.Rollout{}, limit
 }
 
-// Foretell implements rollout.Foreteller. Nothing is foretold of a resource whose evaluations have exceeded a limit.
-func (p *limitedPackage) Foretell(session program.Session) (program.Rollout, bool) {
-	f, ok := p.Package.(rollout.Foreteller)
+// Predict implements rollout.Predictor. Nothing is predicted of a resource whose evaluations have exceeded a limit.
+func (p *limitedPackage) Predict(session program.Session) (program.Rollout, bool) {
+	f, ok := p.Package.(rollout.Predictor)
 	if !ok || len(p.s.memory.evaluation.versions) > 0 || p.s.limitInStatus() != nil {
 		return program.Rollout{}, false
 	}
-	return f.Foretell(session)
+	return f.Predict(session)
 }
 
 // remembered returns the limit that an evaluation would exceed again, or nil if it may be tried.

@@ -285,21 +285,21 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	return again, err
 }
 
-// run returns what came of one rollout. If the package foretells that there is nothing to do, and nothing to say in the
+// run returns what came of one rollout. If the package predicts that there is nothing to do, and nothing to say in the
 // status, it is not evaluated.
 func (s *state) run(ctx context.Context, p rollout.Evaluator, in rollout.Input) (rollout.Result, error) {
 	engine := s.engine(p)
-	if s.mayRest() {
-		if result, rests := engine.Rest(ctx, in); rests && s.isReported(result) {
+	if s.mayBeInSync() {
+		if result, inSync := engine.CheckInSync(ctx, in); inSync && s.isReported(result) {
 			return result, nil
 		}
 	}
 	return engine.Run(ctx, in)
 }
 
-// mayRest reports whether the status is about the resource and the package as they are. Whoever forges that has the
-// package asked in vain.
-func (s *state) mayRest() bool {
+// mayBeInSync reports whether the status is about the resource and the package as they are. A user who can write the
+// status can forge that; the prediction is then made in vain, and nothing else comes of it.
+func (s *state) mayBeInSync() bool {
 	observed, _, _ := unstructured.NestedInt64(s.before, "observedGeneration")
 	digest, _, _ := unstructured.NestedString(s.before, "package", "digest")
 	return observed == s.cr.GetGeneration() && digest == s.program.Digest()
