@@ -145,7 +145,7 @@ func (b *objectBackoff) Wrote(component, object string, why rollout.WriteCause) 
 	}
 	if b.objects[component+"/"+object] == nil && !b.grown[component] {
 		b.grown[component] = true
-		b.record(component, rollout.WriteCause{Verb: why.Verb, Grows: true})
+		b.record(component, rollout.WriteCause{Decision: why.Decision, Grows: true})
 	}
 	b.record(component+"/"+object, why)
 }

@@ -46,11 +46,11 @@ type application struct {
 
 // A write is one object that was written.
 type write struct {
-	want   ownership.Desired
-	verb   ownership.Verb
-	reason string
-	before *unstructured.Unstructured
-	result *unstructured.Unstructured
+	want     ownership.Desired
+	decision ownership.Decision
+	reason   string
+	before   *unstructured.Unstructured
+	result   *unstructured.Unstructured
 }
 
 // A decision is one object of a component and what to do about it.
@@ -102,7 +102,7 @@ func (ap applier) decisions(ctx context.Context, want []ownership.Desired, c pro
 			out.outcome = refused
 			return append(decisions, s), out
 		}
-		if closed && s.action.Verb == ownership.Adopt {
+		if closed && s.action.Decision == ownership.Adopt {
 			continue // an adoption is more than a repair
 		}
 		decisions = append(decisions, s)
@@ -181,11 +181,11 @@ func (ap applier) appliedBefore(d ownership.Desired) bool {
 func (ap applier) decide(ctx context.Context, component string, d ownership.Desired) (decision, error) {
 	s := decision{want: d, live: ap.live[component][d.Object]}
 	if ap.finished(d) {
-		s.action = ownership.Action{Verb: ownership.Keep}
+		s.action = ownership.Action{Decision: ownership.Keep}
 		return s, nil
 	}
 	if s.live == nil && ap.delayOf(d, Wanted).Wait > 0 {
-		s.action, s.delayed = ownership.Action{Verb: ownership.Create}, true
+		s.action, s.delayed = ownership.Action{Decision: ownership.Create}, true
 		return s, nil
 	}
 	if s.live == nil {
@@ -197,14 +197,14 @@ func (ap applier) decide(ctx context.Context, component string, d ownership.Desi
 	}
 	s.action = ownership.Decide(d, s.live, ap.in.Owner)
 	err := ap.resolveOwnership(ctx, &s)
-	s.delayed = needOf(s.action.Verb) == Wanted && ap.delayOf(d, Wanted).Wait > 0
+	s.delayed = needOf(s.action.Decision) == Wanted && ap.delayOf(d, Wanted).Wait > 0
 	return s, err
 }
 
 // blockedOutcome returns the outcome of a component if an object must not be written.
 func blockedOutcome(component string, s decision) (status.Component, bool) {
 	message := s.want.Ref().String() + ": " + s.action.Reason
-	switch s.action.Verb {
+	switch s.action.Decision {
 	case ownership.Refuse, ownership.Conflict:
 		return failed(component, status.ReasonOwnedByAnother, message), true
 	case ownership.WaitForDeletion:
@@ -227,7 +227,7 @@ func (ap applier) perform(ctx context.Context, s decision, out *application) err
 	if said, ok := ap.knownRejection(s); ok {
 		return &knownRejectionError{said}
 	}
-	switch s.action.Verb {
+	switch s.action.Decision {
 	case ownership.Keep:
 		if s.live != nil && ap.live[s.want.Component][s.want.Object] == nil {
 			out.found = append(out.found, s)
@@ -252,7 +252,7 @@ func (ap applier) perform(ctx context.Context, s decision, out *application) err
 	if !s.onlyMarks() {
 		out.inSync = append(out.inSync, s.want)
 	}
-	out.writes = append(out.writes, write{want: s.want, verb: s.action.Verb, reason: s.action.Reason, before: s.live, result: result})
+	out.writes = append(out.writes, write{want: s.want, decision: s.action.Decision, reason: s.action.Reason, before: s.live, result: result})
 	return nil
 }
 
@@ -264,7 +264,7 @@ func (ap applier) write(ctx context.Context, s decision) (*unstructured.Unstruct
 	if s.onlyMarks() {
 		return ap.mark(ctx, s)
 	}
-	if s.action.Verb == ownership.Adopt {
+	if s.action.Decision == ownership.Adopt {
 		if err := ap.removeForeignController(ctx, s); err != nil {
 			return nil, err
 		}
@@ -351,7 +351,7 @@ func (ap applier) recreate(ctx context.Context, s decision, out *application, re
 
 // onlyMarks reports whether a decision writes nothing but the marks of an object.
 func (s decision) onlyMarks() bool {
-	return s.live != nil && s.action.Verb == ownership.Repair && s.want.Policy.Apply == "createOnly"
+	return s.live != nil && s.action.Decision == ownership.Repair && s.want.Policy.Apply == "createOnly"
 }
 
 // mark writes the marks of an object whose policy leaves its content as it is.

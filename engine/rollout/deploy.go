@@ -181,7 +181,7 @@ func (r *run) collect(name string, a application) bool {
 
 // noteChange records the event of a write, and how much the rollout has changed.
 func (r *run) noteChange(w write) {
-	switch w.verb {
+	switch w.decision {
 	case ownership.Create:
 		if r.applier().appliedBefore(w.want) {
 			r.eventf("Restored", "Restored %s of component %s: it was gone", w.want.Ref(), w.want.Component)
@@ -197,7 +197,7 @@ func (r *run) noteChange(w write) {
 	case ownership.Keep, ownership.Refuse, ownership.Conflict, ownership.WaitForDeletion:
 	}
 	switch {
-	case w.verb == ownership.Update && rescaled(w.before, w.result):
+	case w.decision == ownership.Update && rescaled(w.before, w.result):
 		if r.change == status.Unchanged {
 			r.change = status.Rescaled
 		}

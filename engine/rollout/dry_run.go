@@ -18,7 +18,7 @@ func changedTogether(decisions []decision) bool {
 		if s.writes() {
 			writes++
 		}
-		changed = changed || s.action.Verb == ownership.Update
+		changed = changed || s.action.Decision == ownership.Update
 	}
 	return changed && writes > 1
 }

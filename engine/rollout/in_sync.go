@@ -77,6 +77,6 @@ func (r *run) isThere(c program.Component) bool {
 	}
 	return !slices.ContainsFunc(want, func(d ownership.Desired) bool {
 		live := r.live[c.Name][d.Object]
-		return live == nil || ownership.Decide(d, live, r.in.Owner).Verb != ownership.Keep
+		return live == nil || ownership.Decide(d, live, r.in.Owner).Decision != ownership.Keep
 	})
 }

@@ -33,9 +33,9 @@ components: a: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name:
 		change       func(*world, *rollout.Input)
 		want         bool
 	}{
-		"as it was left":               {"all is there", body, predicted, asIs, true},
+		"as it was left":                  {"all is there", body, predicted, asIs, true},
 		"a package that predicts nothing": {"nothing is predicted", body, func(*world) rollout.Evaluator { return raw{} }, asIs, false},
-		"without any object":           {"what is lost is found again by a rollout", `components: {}`, predicted, asIs, false},
+		"without any object":              {"what is lost is found again by a rollout", `components: {}`, predicted, asIs, false},
 		"with the state of a hook": {
 			"a hook may have to run", body, predicted,
 			func(_ *world, in *rollout.Input) {

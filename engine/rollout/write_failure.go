@@ -67,7 +67,7 @@ func (s decision) attempt() Attempt {
 }
 
 // writes reports whether a decision writes something.
-func (s decision) writes() bool { return !s.delayed && needOf(s.action.Verb) == Wanted }
+func (s decision) writes() bool { return !s.delayed && needOf(s.action.Decision) == Wanted }
 
 // knownRejection returns what the API server has said to the same write before.
 func (ap applier) knownRejection(s decision) (WriteFailure, bool) {

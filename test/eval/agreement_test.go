@@ -218,7 +218,7 @@ func isFollowed(changes []cluster.ObjectChange, i int) bool {
 
 // onlyMarks reports whether a change restores the marks of an object whose content the package leaves as it is.
 func onlyMarks(o rollout.ObjectPreview, change cluster.ObjectChange) bool {
-	if change.Before == nil || o.Policy.Apply != "createOnly" || o.Action.Verb != ownership.Repair {
+	if change.Before == nil || o.Policy.Apply != "createOnly" || o.Action.Decision != ownership.Repair {
 		return false
 	}
 	return change.Before.GetAnnotations()[ownership.AppliedMark] == change.Object.GetAnnotations()[ownership.AppliedMark]
@@ -265,7 +265,7 @@ func texts(components []rollout.ComponentPreview) map[string][]string {
 			if err != nil {
 				all = append(all, err.Error())
 			}
-			all = append(all, string(o.Action.Verb)+" "+string(manifest))
+			all = append(all, string(o.Action.Decision)+" "+string(manifest))
 		}
 		out[c.Name] = all
 	}
