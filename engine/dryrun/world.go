@@ -322,7 +322,7 @@ func (w *World) step(ctx context.Context, o operator, key types.NamespacedName) 
 	}
 	written := w.next()
 	for _, e := range written {
-		if e.Ref.Identity() != step.Resource.Identity() || e.Verb == cluster.Deleted {
+		if e.Ref.Identity() != step.Resource.Identity() || e.Operation == cluster.Deleted {
 			step.Changes = append(step.Changes, e)
 		}
 	}

@@ -224,7 +224,7 @@ func (b *bench) changes(act func()) []string {
 	var out []string
 	for _, c := range b.memory.Changes()[from:] {
 		if c.Ref.Kind != "Shop" {
-			out = append(out, string(c.Verb)+" "+c.Ref.Kind+" "+strings.TrimRight(c.Ref.Name, "0123456789abcdef"))
+			out = append(out, string(c.Operation)+" "+c.Ref.Kind+" "+strings.TrimRight(c.Ref.Name, "0123456789abcdef"))
 		}
 	}
 	slices.Sort(out)

@@ -37,7 +37,7 @@ func (b *bench) names() []string {
 func (b *bench) deletions() []string {
 	var out []string
 	for _, c := range b.memory.Changes() {
-		if c.Verb == "delete" {
+		if c.Operation == "delete" {
 			out = append(out, c.Ref.Name)
 		}
 	}

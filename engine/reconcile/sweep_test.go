@@ -283,7 +283,7 @@ func observe(t *testing.T, m *memory.Cluster) outcome {
 		out.State[ref.String()] = u.Object
 	}
 	for _, change := range m.Changes() {
-		if change.Verb != "update" {
+		if change.Operation != "update" {
 			out.Counts[change.String()]++
 		}
 	}

@@ -226,14 +226,14 @@ func onlyMarks(o rollout.ObjectPreview, change cluster.ObjectChange) bool {
 
 // isDeletion reports whether a change deletes an object, at once or once its finalizers are gone.
 func isDeletion(c cluster.ObjectChange) bool {
-	return c.Verb == cluster.Deleted || c.Object.GetDeletionTimestamp() != nil
+	return c.Operation == cluster.Deleted || c.Object.GetDeletionTimestamp() != nil
 }
 
 // after returns a state after changes.
 func after(s state, changes []cluster.ObjectChange) state {
 	for _, c := range changes {
 		s = slices.DeleteFunc(slices.Clone(s), func(u *unstructured.Unstructured) bool { return cluster.RefOf(u).Identity() == c.Ref.Identity() })
-		if c.Verb != cluster.Deleted {
+		if c.Operation != cluster.Deleted {
 			s = append(s, c.Object)
 		}
 	}
