@@ -144,8 +144,8 @@ const (
 // begins with a question, as a process that was started with an earlier version may reconcile them. The
 // question is a condition of one resource, and such a process removes it.
 type brokenReporter struct {
-	life  *reconcile.Reconciler
-	fault func() string
+	reconciler *reconcile.Reconciler
+	fault      func() string
 	// elsewhere is called when another process answers.
 	elsewhere func()
 	now       func() time.Time
@@ -160,9 +160,9 @@ type brokenReporter struct {
 	late map[types.NamespacedName]time.Time
 }
 
-func newBrokenReporter(l *reconcile.Reconciler, fault func() string, elsewhere func()) *brokenReporter {
+func newBrokenReporter(r *reconcile.Reconciler, fault func() string, elsewhere func()) *brokenReporter {
 	return &brokenReporter{
-		life: l, fault: fault, elsewhere: elsewhere, now: time.Now, by: servedByUnknown,
+		reconciler: r, fault: fault, elsewhere: elsewhere, now: time.Now, by: servedByUnknown,
 		said: map[types.NamespacedName]types.UID{}, late: map[types.NamespacedName]time.Time{},
 	}
 }
@@ -174,7 +174,7 @@ func (u *brokenReporter) reconcile(ctx context.Context, key types.NamespacedName
 	if fault == "" {
 		return 0, nil
 	}
-	cr, err := u.life.Resources.GetCached(ctx, cluster.Ref{GroupVersionKind: u.life.Kind, Namespace: key.Namespace, Name: key.Name})
+	cr, err := u.reconciler.Resources.GetCached(ctx, cluster.Ref{GroupVersionKind: u.reconciler.Kind, Namespace: key.Namespace, Name: key.Name})
 	if err != nil {
 		return 0, err
 	}
@@ -189,7 +189,7 @@ func (u *brokenReporter) reconcile(ctx context.Context, key types.NamespacedName
 		return again, nil
 	case servedByNobody:
 	}
-	said, err := u.life.ReportPackageBroken(ctx, key, fault)
+	said, err := u.reconciler.ReportPackageBroken(ctx, key, fault)
 	if err != nil || !said {
 		return 0, err
 	}
@@ -261,7 +261,7 @@ func (u *brokenReporter) ask(ctx context.Context, key types.NamespacedName, uid 
 	}
 	u.by, u.asked, u.until = servedByAsked, uid, u.now().Add(answerTime)
 	u.mu.Unlock()
-	asked, err := u.life.AskWhetherServed(ctx, key)
+	asked, err := u.reconciler.AskWhetherServed(ctx, key)
 	if asked && err == nil {
 		return answerTime, nil
 	}

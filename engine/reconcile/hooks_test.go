@@ -233,7 +233,7 @@ components: b: {dependsOn: a: {}, objects: o: {apiVersion: "v1", kind: "ConfigMa
 	step := func() {
 		t.Helper()
 		for range 5 {
-			if _, err := b.life.Reconcile(t.Context(), key, b.program); err != nil {
+			if _, err := b.reconciler.Reconcile(t.Context(), key, b.program); err != nil {
 				t.Fatal(err)
 			}
 			b.memory.CollectGarbage()

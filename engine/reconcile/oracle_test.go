@@ -192,10 +192,10 @@ func before(t *testing.T, pin string) *bench {
 	t.Helper()
 	b := newBench(t, pinned)
 	b.put(pinSecret(pin))
-	b.life.NewSalt = func() string { return "" }
+	b.reconciler.NewSalt = func() string { return "" }
 	for range 8 {
 		b.now = b.now.Add(5 * time.Second)
-		if _, err := b.life.Reconcile(t.Context(), shopKey, unkeyed{b.program}); err != nil {
+		if _, err := b.reconciler.Reconcile(t.Context(), shopKey, unkeyed{b.program}); err != nil {
 			t.Fatal(err)
 		}
 		completeJobs(t, b.memory)

@@ -106,7 +106,7 @@ requeueAfter: "30s"
 			p := &predictor{counted{Program: b.program}, row.wrong}
 			b.now = b.now.Add(10 * time.Second)
 			before := len(b.memory.Changes())
-			again, err := b.life.Reconcile(t.Context(), shopKey, p)
+			again, err := b.reconciler.Reconcile(t.Context(), shopKey, p)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -144,7 +144,7 @@ hooks: afterDeploy: job: objects: job: {apiVersion: "batch/v1", kind: "Job", met
 `)
 	reconciled := func() any { return b.status()["versions"].(map[string]any)["reconciled"] }
 	phases := map[string]bool{}
-	b.life.Resources = phaseStore{b.life.Resources, phases}
+	b.reconciler.Resources = phaseStore{b.reconciler.Resources, phases}
 	b.rest()
 	if b.status()["versions"].(map[string]any)["desired"] != "v1" || reconciled() != nil {
 		t.Errorf("versions %v while it rolls out", b.status()["versions"])

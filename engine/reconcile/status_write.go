@@ -67,11 +67,11 @@ func (s *state) statusInput(c status.Completion) status.Input {
 }
 
 // packageFault returns what is wrong with the present files of the package, or "".
-func (l *Reconciler) packageFault() string {
-	if l.PackageFault == nil {
+func (r *Reconciler) packageFault() string {
+	if r.PackageFault == nil {
 		return ""
 	}
-	return l.PackageFault()
+	return r.PackageFault()
 }
 
 // identify returns name and digest of the package. The status has them if the package does not run
