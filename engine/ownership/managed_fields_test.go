@@ -21,8 +21,8 @@ type said struct {
 }
 
 func sayingOf(want ownership.Desired, live *unstructured.Unstructured) said {
-	s := said{Decision: ownership.Decide(want, live, owner), Drops: ownership.Drops(live, owner.UID), Salt: ownership.SaltOf(live)}
-	s.Field, s.Manager = ownership.Lost(want, live)
+	s := said{Decision: ownership.Decide(want, live, owner), Drops: ownership.ApplyRemovesOwnerReference(live, owner.UID), Salt: ownership.SaltOf(live)}
+	s.Field, s.Manager = ownership.LostField(want, live)
 	s.Situation, s.Whose = ownership.Classify(live, owner)
 	s.MayFollow = ownership.ReplicasToHandOver(want, live) != nil
 	return s

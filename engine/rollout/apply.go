@@ -306,7 +306,7 @@ func (ap applier) removeForeignController(ctx context.Context, s decision) error
 	}
 	refs := live.GetOwnerReferences()
 	kept := slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool {
-		return ref.Controller != nil && *ref.Controller && ref.UID != ap.in.Owner.UID && !ownership.Drops(live, ref.UID)
+		return ref.Controller != nil && *ref.Controller && ref.UID != ap.in.Owner.UID && !ownership.ApplyRemovesOwnerReference(live, ref.UID)
 	})
 	if len(kept) == len(refs) {
 		return nil

@@ -113,9 +113,9 @@ func (ap applier) noteWritten(s decision) {
 	why := WriteCause{Decision: s.action.Decision}
 	switch {
 	case s.action.Decision == ownership.Repair && s.live != nil:
-		why.Field, why.Manager = ownership.Lost(s.want, s.live)
+		why.Field, why.Manager = ownership.LostField(s.want, s.live)
 	case s.action.Decision == ownership.Update && s.live != nil:
-		why.Field = ownership.Differs(s.want, s.live)
+		why.Field = ownership.DifferingField(s.want, s.live)
 	}
 	// The text is repeated by later rollouts, which may not know the Secret in it any more.
 	why.Field = ap.in.Redactor.Text(why.Field)
