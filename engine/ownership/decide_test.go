@@ -246,7 +246,7 @@ func TestALargeInventoryFitsIntoAStatus(t *testing.T) {
 	for i := range 1000 {
 		entries = append(entries, ownership.Entry{
 			Object: fmt.Sprintf("object-%d", i), APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy",
-			Name: fmt.Sprintf("a-name-of-forty-characters-and-more-%04d", i), Digest: "0123456789abcdef", UID: "01234567",
+			Name: fmt.Sprintf("a-name-of-forty-characters-and-more-%04d", i), Digest: "0123456789abcdef", UIDPrefix: "01234567",
 		})
 	}
 	b, err := json.Marshal(ownership.Inventory{}.With("all", nil, entries))

@@ -65,8 +65,8 @@ func (o Owner) WithInventory(inv Inventory) Owner {
 	o.known = map[cluster.Ref]string{}
 	for _, g := range inv {
 		for _, e := range g.Objects {
-			if e.UID != "" {
-				o.known[e.Ref(o.Namespace).Identity()] = e.UID
+			if e.UIDPrefix != "" {
+				o.known[e.Ref(o.Namespace).Identity()] = e.UIDPrefix
 			}
 		}
 	}

@@ -88,7 +88,7 @@ func (b *rebuilding) add(u *unstructured.Unstructured) string {
 // entryOf returns the entry of an object that exists.
 func entryOf(u *unstructured.Unstructured, object, ownerNamespace string) Entry {
 	e := newEntry(object, cluster.RefOf(u), ownerNamespace)
-	e.UID = uidOf(u)
+	e.UIDPrefix = uidOf(u)
 	e.Orphan = u.GetAnnotations()[DeleteMark] == orphan
 	if digest := u.GetAnnotations()[AppliedMark]; wrongText(digest, maxDigest) == "" {
 		e.Digest = digest

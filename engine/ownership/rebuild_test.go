@@ -124,7 +124,7 @@ func TestWhatHasBeenSeenIsNotedInACopy(t *testing.T) {
 	u := marked(t)("one", "a")
 	u.SetUID("7")
 	seen := inv.Seen(owner.Namespace, u)
-	if got := []string{inv[0].Objects[0].UID, seen[0].Objects[0].UID}; !cmp.Equal(got, []string{"", "7"}) {
+	if got := []string{inv[0].Objects[0].UIDPrefix, seen[0].Objects[0].UIDPrefix}; !cmp.Equal(got, []string{"", "7"}) {
 		t.Errorf("the UIDs before and after are %q", got)
 	}
 }
@@ -187,7 +187,7 @@ func TestAnInventoryThatIsRebuiltBelievesNoInventory(t *testing.T) {
 	annotations := u.GetAnnotations()
 	delete(annotations, "operetta.dev/owner-uid")
 	u.SetAnnotations(annotations)
-	forged := ownership.Inventory{{Component: "a", Objects: []ownership.Entry{{Object: "o", APIVersion: "v1", Kind: "ConfigMap", Name: "one", UID: "01234567"}}}}
+	forged := ownership.Inventory{{Component: "a", Objects: []ownership.Entry{{Object: "o", APIVersion: "v1", Kind: "ConfigMap", Name: "one", UIDPrefix: "01234567"}}}}
 	if got, _ := ownership.Classify(u, owner.WithInventory(forged)); got != ownership.Owned {
 		t.Fatalf("with the inventory it is %s: this test shows nothing", got)
 	}
