@@ -332,8 +332,8 @@ func TestWhatWasReadFromAClusterIsTakenAsItWasThere(t *testing.T) {
 					owners[i].UID = "live-" + owners[i].UID
 				}
 				u.SetOwnerReferences(owners)
-				if marks := u.GetAnnotations(); marks[ownership.UIDMark] != "" {
-					marks[ownership.UIDMark] = "live-" + marks[ownership.UIDMark]
+				if marks := u.GetAnnotations(); marks[ownership.OwnerUIDAnnotation] != "" {
+					marks[ownership.OwnerUIDAnnotation] = "live-" + marks[ownership.OwnerUIDAnnotation]
 					u.SetAnnotations(marks)
 				}
 				row.edit(u)

@@ -37,7 +37,7 @@ const (
 func ClaimOn(live *unstructured.Unstructured) (Claim, bool) {
 	marks := live.GetAnnotations()
 	kind, key, ok := ParseOwner(marks[OwnerAnnotation])
-	if !ok || marks[AdoptMark] != adopts {
+	if !ok || marks[AdoptAnnotation] != adopts {
 		return Claim{}, false
 	}
 	c := Claim{Kind: kind, Key: key, Mark: marks[OwnerAnnotation], Evidence: ByMark}

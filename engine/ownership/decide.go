@@ -70,7 +70,7 @@ func decideOwned(want Desired, live *unstructured.Unstructured) Action {
 	if want.Policy.Apply == "createOnly" {
 		return Action{Decision: Keep}
 	}
-	switch live.GetAnnotations()[AppliedMark] {
+	switch live.GetAnnotations()[AppliedAnnotation] {
 	case want.Digest:
 	case "":
 		return Action{Decision: Repair, Reason: "its annotations were removed by somebody else"}

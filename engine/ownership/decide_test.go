@@ -155,9 +155,9 @@ func TestDecide(t *testing.T) {
 		want   ownership.Action
 	}{
 		"in sync":               {reason: "it costs no request", want: ownership.Action{Decision: ownership.Keep}},
-		"another manifest":      {reason: "the spec changed", edit: []func(*unstructured.Unstructured){annotated(ownership.AppliedMark, "old")}, want: ownership.Action{Decision: ownership.Update}},
+		"another manifest":      {reason: "the spec changed", edit: []func(*unstructured.Unstructured){annotated(ownership.AppliedAnnotation, "old")}, want: ownership.Action{Decision: ownership.Update}},
 		"without its digest":    {reason: "E7: nobody but us has one", edit: []func(*unstructured.Unstructured){func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }}, want: ownership.Action{Decision: ownership.Repair, Reason: "its annotations were removed by somebody else"}},
-		"created and let be":    {reason: "createOnly", policy: program.Policy{Apply: "createOnly"}, edit: []func(*unstructured.Unstructured){annotated(ownership.AppliedMark, "old")}, want: ownership.Action{Decision: ownership.Keep}},
+		"created and let be":    {reason: "createOnly", policy: program.Policy{Apply: "createOnly"}, edit: []func(*unstructured.Unstructured){annotated(ownership.AppliedAnnotation, "old")}, want: ownership.Action{Decision: ownership.Keep}},
 		"being deleted":         {reason: "it has to go before it can come back", edit: []func(*unstructured.Unstructured){deleted}, want: ownership.Action{Decision: ownership.WaitForDeletion, Reason: "it is still being deleted"}},
 		"somebody else's":       {reason: "E6", edit: []func(*unstructured.Unstructured){controlledBy("Other", "o", "9")}, want: ownership.Action{Decision: ownership.Refuse, Reason: "it exists already and belongs to Other o; policy.settings.adopt: true takes it over"}},
 		"another Shop's":        {reason: "E6", edit: []func(*unstructured.Unstructured){controlledBy("Shop", "other", "9")}, want: ownership.Action{Decision: ownership.Refuse, Reason: "it exists already and belongs to Shop other; policy.settings.adopt: true takes it over"}},

@@ -232,7 +232,7 @@ func (ap applier) perform(ctx context.Context, s decision, out *application) err
 		if s.live != nil && ap.live[s.want.Component][s.want.Object] == nil {
 			out.found = append(out.found, s)
 		}
-		if s.live == nil || s.live.GetAnnotations()[ownership.AppliedMark] == s.want.Digest { // not so with createOnly
+		if s.live == nil || s.live.GetAnnotations()[ownership.AppliedAnnotation] == s.want.Digest { // not so with createOnly
 			out.inSync = append(out.inSync, s.want)
 		}
 		return nil

@@ -220,7 +220,7 @@ func rescaled(before, after *unstructured.Unstructured) bool {
 		for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
 			unstructured.RemoveNestedField(u.Object, "metadata", field)
 		}
-		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", ownership.AppliedMark)
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", ownership.AppliedAnnotation)
 		unstructured.RemoveNestedField(u.Object, "status")
 	}
 	return equality.Semantic.DeepEqual(a.Object, b.Object)

@@ -107,7 +107,7 @@ func (pr *progress) holds(d ownership.Desired) bool {
 	if live == nil {
 		return !pr.graph.Has(d.Component) && pr.outcomes[d.Component].State == status.Verified
 	}
-	return live.GetAnnotations()[ownership.AppliedMark] == d.Digest
+	return live.GetAnnotations()[ownership.AppliedAnnotation] == d.Digest
 }
 
 // effective returns the names of the patches by which an object differs from what the

@@ -200,7 +200,7 @@ func (m moment) compareWrites(t *testing.T, rendered render.Output, changes []cl
 			at, o = renderedAs(rendered, change.Ref)
 		}
 		component = at
-		switch got := change.Object.GetAnnotations()[ownership.AppliedMark]; {
+		switch got := change.Object.GetAnnotations()[ownership.AppliedAnnotation]; {
 		case at < 0:
 			t.Errorf("%s: %s is written, and render does not have it", m.what, change.Ref)
 		case isFollowed(changes, i):
@@ -221,7 +221,7 @@ func onlyMarks(o rollout.ObjectPreview, change cluster.ObjectChange) bool {
 	if change.Before == nil || o.Policy.Apply != "createOnly" || o.Action.Decision != ownership.Repair {
 		return false
 	}
-	return change.Before.GetAnnotations()[ownership.AppliedMark] == change.Object.GetAnnotations()[ownership.AppliedMark]
+	return change.Before.GetAnnotations()[ownership.AppliedAnnotation] == change.Object.GetAnnotations()[ownership.AppliedAnnotation]
 }
 
 // isDeletion reports whether a change deletes an object, at once or once its finalizers are gone.

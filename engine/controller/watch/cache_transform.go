@@ -34,7 +34,7 @@ const (
 const strippedField = "~stripped"
 
 // marks are the engine's annotations of objects.
-var marks = []string{ownership.OwnerAnnotation, ownership.UIDMark, ownership.ComponentMark, ownership.AfterMark, ownership.DeleteMark, ownership.AdoptMark, ownership.AppliedMark}
+var marks = []string{ownership.OwnerAnnotation, ownership.OwnerUIDAnnotation, ownership.ComponentAnnotation, ownership.AfterAnnotation, ownership.DeleteAnnotation, ownership.AdoptAnnotation, ownership.AppliedAnnotation}
 
 // stripObject is the transform of a cache of owned objects.
 func stripObject(object any) (any, error) {

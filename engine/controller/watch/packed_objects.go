@@ -28,7 +28,7 @@ var cacheFields = []string{packedField, fieldSetsField, strippedField}
 var unpackedMetadata = []string{"name", "namespace", "uid", "resourceVersion", "deletionTimestamp", "ownerReferences", "finalizers"}
 
 // unpackedMarks are the annotations that a packed object has as they are.
-var unpackedMarks = []string{ownership.OwnerAnnotation, ownership.UIDMark}
+var unpackedMarks = []string{ownership.OwnerAnnotation, ownership.OwnerUIDAnnotation}
 
 // unpackedObjectsSize limits the size of all unpacked objects that are remembered, by sizeOf, which is about half
 // of what they take. A rollout reads its objects several times, and few rollouts run at the same time.
