@@ -236,7 +236,7 @@ const off = "0"
 
 // Start runs the controllers until the context ends or one of them fails.
 func (m *Manager) Start(ctx context.Context) error {
-	if m.options.Shard.First() {
+	if m.options.Shard.IsPrimary() {
 		if err := m.watchOrphanPatches(); err != nil {
 			return err
 		}

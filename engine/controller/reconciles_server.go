@@ -93,7 +93,7 @@ func (m *Manager) reconciles(kind schema.GroupKind, key types.NamespacedName) (h
 	if u == nil {
 		return history.Report{}, &denial{http.StatusNotFound, "this operator has not seen the resource"}
 	}
-	if !m.options.Shard.Owns(u.GetUID()) {
+	if !m.options.Shard.Contains(u.GetUID()) {
 		return history.Report{}, &denial{http.StatusNotFound, m.options.elsewhere(u.GetUID())}
 	}
 	out, known := c.history.Report(key, u.GetUID())

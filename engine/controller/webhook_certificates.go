@@ -98,7 +98,7 @@ func (m *Manager) serveCertificates(host string) (*webhookCertificates, error) {
 		return nil, err
 	}
 	// This cache does not say that it needs no leader election.
-	return c, errors.Join(m.manager.Add(everyProcess(c.cache.Start)), m.manager.Add(everyProcess(c.read)), m.addFirst(manager.RunnableFunc(c.keep)))
+	return c, errors.Join(m.manager.Add(everyProcess(c.cache.Start)), m.manager.Add(everyProcess(c.read)), m.addSingleton(manager.RunnableFunc(c.keep)))
 }
 
 // selection returns the objects that are watched, each by its name, so that rights on others are not needed.

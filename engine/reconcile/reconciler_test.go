@@ -145,7 +145,7 @@ components: web: objects: d: {apiVersion: "apps/v1", kind: "Deployment", metadat
 			b.rest()
 			row.act(b)
 			var passed []time.Duration
-			wait, err := b.reconciler.ReconcileUnpaced(t.Context(), shopKey, b.program, func(d time.Duration) {
+			wait, err := b.reconciler.ReconcileWithoutStatusDelay(t.Context(), shopKey, b.program, func(d time.Duration) {
 				passed = append(passed, d)
 				b.now = b.now.Add(d)
 			})

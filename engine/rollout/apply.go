@@ -208,14 +208,15 @@ func blockedOutcome(component string, s decision) (status.Component, bool) {
 	case ownership.Refuse, ownership.Conflict:
 		return failed(component, status.ReasonOwnedByAnother, message), true
 	case ownership.WaitForDeletion:
-		return waiting(component, status.ReasonObjectGoing, message+complaint(s.live)), true
+		return waiting(component, status.ReasonObjectGoing, message+deletionStatus(s.live)), true
 	case ownership.Keep, ownership.Create, ownership.Update, ownership.Repair, ownership.Adopt:
 	}
 	return status.Component{}, false
 }
 
-// complaint returns what an object that is being deleted says in its status of what holds it.
-func complaint(live *unstructured.Unstructured) string {
+// deletionStatus returns what the status of an object that is being deleted says about what holds it up, as a clause of a
+// message, or "" if it says nothing.
+func deletionStatus(live *unstructured.Unstructured) string {
 	if text := verify.NotReadyMessage(live); text != "" {
 		return "; it says: " + text
 	}

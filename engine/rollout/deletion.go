@@ -162,7 +162,7 @@ func outOfReach(ref cluster.Ref, component string) Event {
 // noteTerminating notes an object that is being deleted. No watch event tells of its end if its
 // kind cannot be watched, or if it lacks the owner's label by which the caches select.
 func (d *deletion) noteTerminating(component string, u *unstructured.Unstructured) {
-	d.wait(component, cluster.RefOf(u).String()+" is being deleted"+finalizers(u.GetFinalizers())+complaint(u))
+	d.wait(component, cluster.RefOf(u).String()+" is being deleted"+finalizers(u.GetFinalizers())+deletionStatus(u))
 	if d.unwatched[u.GroupVersionKind()] || u.GetLabels()[ownership.OwnerLabel] != d.owner.Label() {
 		d.requeueAfter = retryAfter
 	}

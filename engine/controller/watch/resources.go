@@ -217,7 +217,7 @@ func (k *KindResources) Cluster(of *Caches) cluster.Cluster {
 	all := &routed{by: map[string]cluster.Cluster{}}
 	for _, place := range k.places {
 		live := &cluster.Live{Client: k.from.parts[place].Client, Direct: of.Direct, ReadFull: of.readFull}
-		all.by[place], all.Cluster = live, cmpOr(all.Cluster, live)
+		all.by[place], all.Cluster = live, firstNonNil(all.Cluster, live)
 	}
 	if len(k.places) == 1 {
 		return all.Cluster
@@ -225,8 +225,8 @@ func (k *KindResources) Cluster(of *Caches) cluster.Cluster {
 	return all
 }
 
-// cmpOr returns the first cluster that there is.
-func cmpOr(a cluster.Cluster, b *cluster.Live) cluster.Cluster {
+// firstNonNil returns the first cluster that there is.
+func firstNonNil(a cluster.Cluster, b *cluster.Live) cluster.Cluster {
 	if a == nil {
 		return b
 	}
