@@ -134,7 +134,7 @@ const (
 	servedByUnknown servedBy = "unknown"
 	// servedByAsked: there is a question, and no answer yet.
 	servedByAsked servedBy = "asked"
-	// servedByNobody: nobody has answered in time.
+	// servedByNobody: no other process has answered in time.
 	servedByNobody servedBy = "nobody"
 	// servedByOther: another process has answered.
 	servedByOther servedBy = "other"
@@ -156,7 +156,7 @@ type brokenReporter struct {
 	until time.Time
 	// said are the resources whose status says that the package is broken.
 	said map[types.NamespacedName]types.UID
-	// late has the resources with a generation that nobody has acted upon, and since when.
+	// late has the resources with a generation that no process has acted upon, and since when.
 	late map[types.NamespacedName]time.Time
 }
 
@@ -219,7 +219,7 @@ func (u *brokenReporter) consult(key types.NamespacedName, cr *unstructured.Unst
 	case u.by == servedByAsked && !u.now().Before(u.until):
 		u.by = servedByNobody
 	case u.by == servedByNobody && !disputed && u.said[key] == cr.GetUID():
-		u.by = servedByUnknown // somebody has removed the condition, and another process would answer a question
+		u.by = servedByUnknown // the condition was removed, and another process would answer a question
 		clear(u.said)
 	}
 	switch u.by {
@@ -232,8 +232,8 @@ func (u *brokenReporter) consult(key types.NamespacedName, cr *unstructured.Unst
 	return u.by, 0
 }
 
-// lag returns when to look again at a resource with a generation that nobody has acted upon, or 0. If
-// nobody does in time, the process that reconciled it is gone.
+// lag returns when to look again at a resource with a generation that no process has acted upon, or 0. If
+// none does in time, the process that reconciled it is gone.
 func (u *brokenReporter) lag(key types.NamespacedName, cr *unstructured.Unstructured) time.Duration {
 	observed, _, _ := unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
 	since, late := u.late[key]

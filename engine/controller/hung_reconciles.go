@@ -80,7 +80,7 @@ func (s *runningReconciles) check(*http.Request) error {
 	return nil
 }
 
-// epoch is the time that answers are counted from. Somebody may set the wall clock, and with that as the
+// epoch is the time that answers are counted from. The wall clock may be set, and with that as the
 // reference all reconciles would hang at once.
 var epoch = time.Now()
 

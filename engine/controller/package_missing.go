@@ -218,7 +218,7 @@ func (s *packageMissingTeardown) noteWithdrawn(k packageMissingKind) {
 // lookingAtWithdrawn is what retry says that a look at the resources of a withdrawn package is.
 const lookingAtWithdrawn = "looking at the resources of a package that is not served any more"
 
-// lookAtWithdrawn watches a kind if a resource has objects, and nobody serves it by now. It errors if that cannot be told
+// lookAtWithdrawn watches a kind if a resource has objects, and no process serves it by now. It errors if that cannot be told
 // yet: the resources would hang in their deletion until the next start.
 func (s *packageMissingTeardown) lookAtWithdrawn(ctx context.Context, k packageMissingKind) error {
 	if s.outOfScope(k) {
@@ -471,7 +471,7 @@ func (s *packageMissingTeardown) reconcileBroken(r *reconcile.Reconciler, u *bro
 			}
 			return u.reconcile(ctx, key)
 		case s.tearsDown():
-			return r.ReconcilePackageMissing(ctx, key) // somebody waits for it, and nobody has deleted all of them
+			return r.ReconcilePackageMissing(ctx, key) // a client waits for its deletion, and not all of its objects are deleted
 		}
 		return 0, nil
 	}

@@ -312,7 +312,7 @@ func (c *webhookCertificates) tellDefinition(ctx context.Context, name string, a
 	}
 	err = c.direct.Patch(ctx, definition, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
-		c.wake() // nobody else says that it has changed
+		c.wake() // nothing else says that it has changed
 		return true, nil
 	}
 	return true, err

@@ -17,7 +17,7 @@ const (
 	Create Decision = "Create"
 	// Update: the package renders something else than was last applied.
 	Update Decision = "Update"
-	// Repair: somebody changed a field that the package renders.
+	// Repair: another client changed a field that the package renders.
 	Repair Decision = "Repair"
 	// Adopt: somebody else owns the object, and the policy says to take it over.
 	Adopt Decision = "Adopt"
@@ -58,7 +58,7 @@ func Decide(want Desired, live *unstructured.Unstructured, owner Owner) Action {
 	return Action{Decision: Refuse, Reason: fmt.Sprintf("unknown situation %s", situation)}
 }
 
-// decideUnproven restores the marks of an object whatever its policy, because nobody else owns it.
+// decideUnproven restores the marks of an object whatever its policy, because it has no other owner.
 func decideUnproven(live *unstructured.Unstructured) Action {
 	if live.GetDeletionTimestamp() != nil {
 		return Action{Decision: WaitForDeletion, Reason: "it is still being deleted"}

@@ -234,7 +234,7 @@ func (inv Inventory) WithGroups(groups ...Group) Inventory {
 type places struct {
 	groups  map[string]int
 	objects map[placeKey]int
-	// owners are the components of each object, one unless somebody has forged the inventory.
+	// owners are the components of each object, one unless the inventory was forged.
 	owners map[cluster.Ref][]string
 }
 

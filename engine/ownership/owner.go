@@ -183,7 +183,7 @@ func Classify(live *unstructured.Unstructured, owner Owner) (Situation, string) 
 // name, and it outlives the owner. Older versions of the engine left no UID, so their marks and the
 // inventory have to confirm each other.
 //
-// If somebody removed all marks, as kubectl replace does, the inventory together with the
+// If a client removed all marks, as kubectl replace does, the inventory together with the
 // fields that the engine has written show what the object was.
 func Belongs(live *unstructured.Unstructured, owner Owner) (Situation, string) {
 	if situation, whose := controlled(live, owner); situation != Absent {
@@ -261,7 +261,7 @@ func LacksOwnerReference(live *unstructured.Unstructured, owner Owner) bool {
 
 // Released reports whether an object lost only its reference to the deleted owner. The garbage
 // collector removes it for kubectl delete --cascade=orphan, and leaves no other trace of that.
-// An object that lost its marks as well was changed by somebody for another reason.
+// An object that lost its marks as well was changed by a client for another reason.
 func Released(live *unstructured.Unstructured, owner Owner) bool {
 	return LacksOwnerReference(live, owner) && live.GetAnnotations()[OwnerAnnotation] == owner.String()
 }

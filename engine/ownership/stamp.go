@@ -93,7 +93,7 @@ func outside(namespace string, owner Owner) bool {
 }
 
 // Within errors with a *program.OutOfReachError if a package does not reach an object. Without that
-// check, whoever may write a resource in one namespace could write objects beyond their own
+// check, any user who can write a resource in one namespace could write objects beyond their own
 // permissions. The namespace of ref is empty if and only if the object is cluster-scoped.
 func Within(reach program.Reach, owner Owner, ref cluster.Ref) error {
 	return reach.MayOwn(owner.Namespace, ref.GroupVersionKind.GroupKind(), ref.Namespace)
@@ -124,7 +124,7 @@ func Remark(live *unstructured.Unstructured, want Desired) {
 	live.SetOwnerReferences(refs)
 }
 
-// label sets the owner label of an object that nobody else has.
+// label sets the owner label of an object that no other caller has.
 func label(u *unstructured.Unstructured, value string) {
 	if labels := textsIn(u, "labels"); labels != nil {
 		labels[OwnerLabel] = value
@@ -133,7 +133,7 @@ func label(u *unstructured.Unstructured, value string) {
 	u.SetLabels(with(u.GetLabels(), OwnerLabel, value))
 }
 
-// annotate sets an annotation of an object that nobody else has.
+// annotate sets an annotation of an object that no other caller has.
 func annotate(u *unstructured.Unstructured, key, value string) {
 	if annotations := textsIn(u, "annotations"); annotations != nil {
 		annotations[key] = value

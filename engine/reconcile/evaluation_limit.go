@@ -49,7 +49,7 @@ var (
 // exceeded a limit before.
 func (p *limitedPackage) Evaluate(session program.Session) (program.Rollout, error) {
 	p.transient = nil
-	// Hardly any resource has exceeded a limit, and then nobody asks for the version.
+	// Hardly any resource has exceeded a limit, and then the version is not needed.
 	version := sync.OnceValue(func() string { return p.Version(session) })
 	if limit := p.remembered(version); limit != nil {
 		return program.Rollout{}, limit
@@ -133,7 +133,7 @@ func (p *limitedPackage) Locate(s program.Session, component, object, path strin
 }
 
 // limitInStatus returns the limit that the status says an evaluation has exceeded, if it says so
-// of what the resource and its package are now, and nil otherwise. Whoever forges such a status
+// of what the resource and its package are now, and nil otherwise. A user who forges such a status
 // delays the evaluation of their own resource only, and not for long. A deletion increments the
 // generation, and the spec is the same.
 func (s *subject) limitInStatus() *program.LimitError {

@@ -102,7 +102,7 @@ type Reconciler struct {
 
 	// Tracer makes a trace of each rollout; nil makes none.
 	Tracer trace.Tracer
-	// Observer is told how far resources are; nil is nobody.
+	// Observer is told how far resources are; nil tells none.
 	Observer Observer
 
 	// NewSalt returns the salt of a Secret that has none; nil is a random one.
@@ -248,7 +248,7 @@ func (s *state) rebuild(ctx context.Context) error {
 		return nil
 	}
 	if err := s.memory.writes.rebuild(s.Now()); err != nil {
-		return err // somebody removes it again and again
+		return err // it is removed again and again
 	}
 	objects, err := s.Cluster.Owned(ctx, s.owner.Searched(), ownership.OwnerLabel, s.owner.Label())
 	if err != nil {

@@ -62,7 +62,7 @@ func (m rejectionMemory) Record(a rollout.Attempt, refusal rollout.WriteFailure)
 	if m.by == nil {
 		m.by = map[cluster.Ref]rejection{}
 	}
-	// A package may compute new names each time, so that nobody would ask for the old ones again.
+	// A package may compute new names each time, so that the old ones would never be looked up again.
 	maps.DeleteFunc(m.by, func(_ cluster.Ref, before rejection) bool { return !m.now().Before(before.until) })
 	m.by[a.Ref] = rejection{a, refusal, m.now().Add(rollout.RejectedRetryAfter)}
 }

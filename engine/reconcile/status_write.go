@@ -110,7 +110,7 @@ func (s *state) write(ctx context.Context, after map[string]any) error {
 		return &statusTooLargeError{errors.New("it was refused lately")}
 	}
 	if _, wrong := decodeHooks(after); wrong != nil && !reflect.DeepEqual(after[fieldHooks], s.before[fieldHooks]) {
-		return s.writeReducedStatus(ctx, wrong) // nobody could read it again
+		return s.writeReducedStatus(ctx, wrong) // no reconcile could read it again
 	}
 	err := s.Resources.ApplyStatus(ctx, u)
 	if err != nil && s.tooLarge(after, err) {
@@ -142,7 +142,7 @@ func (s *subject) identity() *unstructured.Unstructured {
 }
 
 // ownStatus returns the part of a status that the engine owns. It returns the whole status if the
-// engine has not written it, as after a restore. What is in its fields is that of a cache, so nobody may change it.
+// engine has not written it, as after a restore. What is in its fields is that of a cache, so it must not be changed.
 func ownStatus(cr *unstructured.Unstructured) map[string]any {
 	all, ok := cr.Object["status"].(map[string]any)
 	if !ok || all == nil {

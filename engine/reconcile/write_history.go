@@ -9,7 +9,7 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A writeHistory remembers what was written of one resource lately. A new process begins anew.
+// A writeHistory remembers what was written of one resource lately. A new process begins without one.
 type writeHistory struct {
 	// cause is what the writes result from besides the live objects.
 	cause  string

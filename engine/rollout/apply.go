@@ -32,7 +32,7 @@ type application struct {
 	inSync []ownership.Desired
 	// found are the objects that are as they are wanted and were missing from the cache.
 	found []decision
-	// recreated are the objects that were deleted to be created anew.
+	// recreated are the objects that were deleted to be recreated.
 	recreated []ownership.Desired
 	// outcome is set when the component could not be applied.
 	outcome status.Component
@@ -150,7 +150,7 @@ func (ap applier) performAll(ctx context.Context, component string, decisions []
 	for _, s := range decisions {
 		err := ap.performUnlessDelayed(ctx, s, &out)
 		if apierrors.IsAlreadyExists(err) {
-			// Somebody else was faster; the owner of that object may be the same resource.
+			// Another client was faster; the owner of that object may be the same resource.
 			if s, err = ap.decide(ctx, component, s.want); err == nil {
 				if refused, ok := blockedOutcome(component, s); ok {
 					out.outcome = refused
@@ -323,7 +323,7 @@ func (ap applier) removeForeignController(ctx context.Context, s decision) error
 
 // checkAdoption asks the API server whether it would accept the manifest for the object that is being adopted. It
 // leaves the owner references out, since the API server refuses a second controller. It also errors for an object
-// that is to be created anew, whose controller need not be removed.
+// that is to be recreated, whose controller need not be removed.
 func (ap applier) checkAdoption(ctx context.Context, s decision) error {
 	without := s
 	without.want.Manifest = s.want.Manifest.DeepCopy()

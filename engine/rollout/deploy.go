@@ -17,7 +17,7 @@ import (
 // deploy applies and verifies the components layer by layer. The next layer sees what the API
 // server returned for the one before, so that a deep graph needs no more rollouts than a flat
 // one. What was written may open the gate of a component that no edge connects to it, and that was
-// tried before: then the layers begin anew, with each such component once.
+// tried before: then the layers begin again, with each such component once.
 func (r *run) deploy(ctx context.Context) error {
 	done := map[string]bool{}
 	for {

@@ -12,7 +12,7 @@ import (
 )
 
 // A WriteBackoff delays the writes of an object of one resource that is written again and again:
-// somebody may undo each write, or the package may render something else each time. It is safe
+// another client may undo each write, or the package may render something else each time. It is safe
 // for concurrent use.
 type WriteBackoff interface {
 	// Delay returns the delay of an object, whose state is the need.

@@ -16,7 +16,7 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// Whoever may write a label, or a custom resource, decides what a cache holds. So a cache keeps only
+// Any user who can write a label, or a custom resource, decides what a cache holds. So a cache keeps only
 // small objects whole. Of large ones it keeps what events and deletions need, and a reader gets the
 // rest from the API server, once for each version: see largeObjects.
 const (
