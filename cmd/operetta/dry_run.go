@@ -87,7 +87,7 @@ type stepPrinter struct {
 	// mask hides what Secrets hold.
 	mask *diff.Mask
 	// inFull are the changes whose fields are shown.
-	inFull []cluster.Verb
+	inFull []cluster.Operation
 }
 
 // clientDryRun is a dry run in memory.
@@ -240,7 +240,7 @@ func (p stepPrinter) print(step dryrun.Step) {
 	phase, _ := step.Status["phase"].(string)
 	printLinef(p.out, "step %d  %s  %s", step.Number, p.name(step.Resource), p.ink.word(cmp.Or(phase, gone)))
 	for _, c := range step.Changes {
-		printLinef(p.out, "  %s %s", p.sign(c.Verb), p.name(c.Ref))
+		printLinef(p.out, "  %s %s", p.sign(c.Operation), p.name(c.Ref))
 		p.fields(c)
 	}
 	components, _ := step.Status["components"].([]any)
@@ -265,7 +265,7 @@ func (p stepPrinter) name(ref cluster.Ref) string { return p.mask.Text(ref.Strin
 
 // shown returns the changed fields of an object, if those of its change are shown.
 func (p stepPrinter) shown(c cluster.ObjectChange) []diff.Field {
-	if !slices.Contains(p.inFull, c.Verb) {
+	if !slices.Contains(p.inFull, c.Operation) {
 		return nil
 	}
 	return p.mask.Fields(c.Before, c.Object)
@@ -280,7 +280,7 @@ func (p stepPrinter) fields(c cluster.ObjectChange) {
 			return
 		}
 		line := f.String()
-		if c.Verb == cluster.Created {
+		if c.Operation == cluster.Created {
 			line = f.Path + ": " + f.After
 		}
 		printLinef(p.out, "      %s", line)
@@ -297,8 +297,8 @@ func names(refs []cluster.Ref) string {
 }
 
 // sign returns the sign that is printed before a change.
-func (p stepPrinter) sign(verb cluster.Verb) string {
-	switch verb {
+func (p stepPrinter) sign(op cluster.Operation) string {
+	switch op {
 	case cluster.Created:
 		return p.ink.good("+")
 	case cluster.Deleted:

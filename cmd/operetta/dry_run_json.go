@@ -31,9 +31,9 @@ type objectRecord struct {
 
 // changeRecord is a write, with the fields that the text shows as well.
 type changeRecord struct {
-	Verb   cluster.Verb  `json:"verb"`
-	Object objectRecord  `json:"object"`
-	Fields []fieldRecord `json:"fields,omitempty"`
+	Verb   cluster.Operation `json:"verb"`
+	Object objectRecord      `json:"object"`
+	Fields []fieldRecord     `json:"fields,omitempty"`
 }
 
 // fieldRecord is a field with its values as the text shows them; "" stands for none.
@@ -44,7 +44,7 @@ type fieldRecord struct {
 }
 
 // newStepPrinter returns a printer of steps. If they are printed as JSON, it prints nothing else.
-func newStepPrinter(out io.Writer, format string, mask *diff.Mask, inFull ...cluster.Verb) stepPrinter {
+func newStepPrinter(out io.Writer, format string, mask *diff.Mask, inFull ...cluster.Operation) stepPrinter {
 	p := stepPrinter{out: out, ink: newInk(out), mask: mask, inFull: inFull}
 	if format == formatJSON {
 		p.lines, p.out = json.NewEncoder(out), io.Discard
@@ -57,7 +57,7 @@ func newStepPrinter(out io.Writer, format string, mask *diff.Mask, inFull ...clu
 func (p stepPrinter) record(step dryrun.Step) stepRecord {
 	out := stepRecord{Step: step.Number, Resource: p.object(step.Resource), Changes: []changeRecord{}, Simulated: []objectRecord{}}
 	for _, c := range step.Changes {
-		out.Changes = append(out.Changes, changeRecord{Verb: c.Verb, Object: p.object(c.Ref), Fields: p.fieldRecords(c)})
+		out.Changes = append(out.Changes, changeRecord{Verb: c.Operation, Object: p.object(c.Ref), Fields: p.fieldRecords(c)})
 	}
 	if step.Status != nil {
 		out.Status, _ = p.masked(step.Status).(map[string]any)

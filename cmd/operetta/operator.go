@@ -100,7 +100,7 @@ func (o *operator) run(ctx context.Context, dirs []string) error {
 func (o *operator) startPackages(ctx context.Context, group *errgroup.Group, dirs []string, tried <-chan struct{}) error {
 	loads := o.loadAll(ctx, dirs)
 	all := &folders{operator: o, group: group, watched: map[string]context.CancelFunc{}}
-	if o.flags.options.Shard.First() {
+	if o.flags.options.Shard.IsPrimary() {
 		if err := o.tryPackages(ctx, all, loads, len(dirs), tried); err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (o *operator) tryPackages(ctx context.Context, all *folders, loads <-chan f
 	// The stored version of a broken package must not take the kind of a package that is not broken.
 	slices.SortStableFunc(first, func(a, b firstLoad) int { return brokenLast(a) - brokenLast(b) })
 	var each errgroup.Group
-	if o.flags.options.Shard.First() {
+	if o.flags.options.Shard.IsPrimary() {
 		each.SetLimit(1) // in that order
 	}
 	for _, a := range first {

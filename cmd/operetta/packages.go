@@ -195,7 +195,7 @@ func (e objectExaminer) AwaitCRD(ctx context.Context, definition *apiextensionsv
 
 // decides names the process that installs the definitions of Packages, for one that does not.
 func (e objectExaminer) decides() string {
-	if e.flags.options.Shard.First() {
+	if e.flags.options.Shard.IsPrimary() {
 		return "the process that leads"
 	}
 	return "shard 0"

@@ -8,7 +8,7 @@ import (
 	"operetta.dev/test/inline"
 )
 
-// With the default of operetta run, CUE is asked about each resource first, and a template foretells only what it will be
+// With the default of operetta run, CUE is asked about each resource first, and a template predicts only what it will be
 // asked. A plan has to say what such an operator does.
 func TestAPlanAsksCUEAboutEachResource(t *testing.T) {
 	t.Parallel()
@@ -33,7 +33,7 @@ components: web: objects: cm: {apiVersion: "v1", kind: "ConfigMap", metadata: na
 	if _, err := e.Evaluate(shop("first")); err != nil {
 		t.Fatal(err)
 	}
-	if _, is := e.Foretell(shop("second")); !is {
+	if _, is := e.Predict(shop("second")); !is {
 		t.Error("a template evaluates a resource that CUE has not seen")
 	}
 }

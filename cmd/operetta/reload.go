@@ -42,16 +42,16 @@ func (w *folderWatch) follow(ctx context.Context) {
 func (w *folderWatch) outcome() source.Outcome {
 	passed := w.checked.snapshot != nil
 	if w.lastGood != nil || passed && (w.served == nil || w.served.Digest() != w.checked.program.Digest()) {
-		return source.Refused
+		return source.Retry
 	}
-	return source.Settled
+	return source.Final
 }
 
 // changed serves another version, or says why not. As long as none is served, it tries the stored version that is still to be tried.
 func (w *folderWatch) changed(ctx context.Context, snapshot *source.Snapshot, err error) source.Outcome {
 	same := source.Fingerprint(snapshot, err) == w.state
 	w.state = source.Fingerprint(snapshot, err)
-	outcome := source.Settled
+	outcome := source.Final
 	if w.lastGood == nil || !same || w.checked.snapshot != nil { // what is broken is not examined again
 		outcome = w.take(ctx, snapshot, err)
 	}
@@ -76,19 +76,19 @@ func (w *folderWatch) tryLastGood(ctx context.Context) {
 
 // take serves another version, or says why not.
 func (w *folderWatch) take(ctx context.Context, snapshot *source.Snapshot, err error) source.Outcome {
-	outcome := source.Settled
+	outcome := source.Final
 	if err != nil || w.checked.snapshot == nil || w.checked.snapshot.Digest() != snapshot.Digest() {
 		w.outdatedReport.cancel()
 		w.told = nil
 		err = w.check(ctx, snapshot, err)
 	}
 	if err == nil {
-		err, outcome = w.serve(ctx, w.dir, w.checked, w.served), source.Refused
+		err, outcome = w.serve(ctx, w.dir, w.checked, w.served), source.Retry
 	}
 	switch {
 	case err == nil:
 		w.served, w.told = w.checked.program, nil
-		return source.Settled
+		return source.Final
 	case ctx.Err() != nil || reflect.DeepEqual(faultsOf(err), w.told):
 		return outcome // it was interrupted, or tried again and everything is said
 	}

@@ -221,7 +221,7 @@ func (r *shadowRun) follow(ctx context.Context, first []firstLoad) error {
 // one before goes on.
 func (r *shadowRun) watchFolder(ctx context.Context, first firstLoad) {
 	serves := first.program
-	source.Watch(ctx, first.state, source.Settled, loader.NewReader(first.dir).Read, func(snapshot *source.Snapshot, err error) source.Outcome {
+	source.Watch(ctx, first.state, source.Final, loader.NewReader(first.dir).Read, func(snapshot *source.Snapshot, err error) source.Outcome {
 		var next checkedPackage
 		if err == nil {
 			next, err = r.examiner.checkAndCompile(ctx, snapshot, examineAll)
@@ -229,18 +229,18 @@ func (r *shadowRun) watchFolder(ctx context.Context, first firstLoad) {
 			err = folderFault(first.dir, err)
 		}
 		if ctx.Err() != nil {
-			return source.Settled
+			return source.Final
 		}
 		if err != nil {
 			r.Outdated(serves.GroupVersionKind().GroupKind())
 			for _, f := range faultsOf(err) {
 				r.out.Note("the changed package is broken, and " + shortDigest(serves.Digest()) + " goes on being compared: " + f.Error())
 			}
-			return source.Settled
+			return source.Final
 		}
 		r.swap(serves, next)
 		serves = next.program
-		return source.Settled
+		return source.Final
 	})
 }
 

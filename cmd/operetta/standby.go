@@ -50,7 +50,7 @@ func (o *operator) installDefinition(ctx context.Context, crd *apiextensionsv1.C
 	switch {
 	case o.flags.crds != crdsApply:
 		return nil
-	case !o.flags.options.Shard.First():
+	case !o.flags.options.Shard.IsPrimary():
 		return o.awaitDefinition(ctx, crd)
 	case !o.flags.options.LeaderElection || !o.standby.postpone(crd):
 		return o.install(ctx, crd)
@@ -79,7 +79,7 @@ func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.
 	}
 	tick := time.NewTicker(standbyPoll)
 	defer tick.Stop()
-	leads, follows := o.manager.Elected(), !o.flags.options.Shard.First()
+	leads, follows := o.manager.Elected(), !o.flags.options.Shard.IsPrimary()
 	if follows {
 		leads = nil // another shard installs it, whether this one leads or not
 	}
@@ -116,7 +116,7 @@ func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.
 // join waits until a definition is served that another process has installed. It errors as install would if resources lose fields by
 // the one of this process, which is installed when it comes to lead.
 func (o *operator) join(ctx context.Context, present, wanted *apiextensionsv1.CustomResourceDefinition) error {
-	if !o.flags.options.Shard.First() {
+	if !o.flags.options.Shard.IsPrimary() {
 		return waitServed(ctx, o.config, wanted) // it never installs one
 	}
 	fields := fieldCheck{o.config, o.flags.options.Namespaces, o.log}
@@ -149,7 +149,7 @@ func (o *operator) countWaiting() (end func()) {
 
 // installPending installs what was postponed, once the process leads.
 func (o *operator) installPending(ctx context.Context) error {
-	if !o.flags.options.LeaderElection || !o.flags.options.Shard.First() {
+	if !o.flags.options.LeaderElection || !o.flags.options.Shard.IsPrimary() {
 		return nil
 	}
 	select {

@@ -34,8 +34,8 @@ type Decision struct {
 
 // A Write is what becomes of one object.
 type Write struct {
-	Verb   cluster.Verb `json:"verb"`
-	Object string       `json:"object"`
+	Verb   cluster.Operation `json:"verb"`
+	Object string            `json:"object"`
 	// Manifest is the object afterwards, without what only the API server sets, or nil for a deleted one.
 	Manifest map[string]any `json:"manifest,omitempty"`
 }
@@ -154,7 +154,7 @@ func (n *noting) Evaluate(s program.Session) (program.Rollout, error) {
 // already. A capsule has other values than the cluster and none of these marks, so this says nothing of what the
 // operator does.
 func marksSecret(e cluster.ObjectChange) bool {
-	if e.Verb != cluster.Updated || e.Ref.GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
+	if e.Operation != cluster.Updated || e.Ref.GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
 		return false
 	}
 	return len(fields(asStored(e.Before), asStored(e.Object), "")) == 0
@@ -182,8 +182,8 @@ func asStored(u *unstructured.Unstructured) *unstructured.Unstructured {
 // writeOf returns a change as a Write. It has masks for the values of a Secret: a package may render some, and a capsule
 // has none.
 func writeOf(e cluster.ObjectChange) Write {
-	out := Write{Verb: e.Verb, Object: e.Ref.String()}
-	if e.Verb != cluster.Deleted && e.Object != nil {
+	out := Write{Verb: e.Operation, Object: e.Ref.String()}
+	if e.Operation != cluster.Deleted && e.Object != nil {
 		u := e.Object.DeepCopy()
 		for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {
 			unstructured.RemoveNestedField(u.Object, "metadata", field)

@@ -145,7 +145,7 @@ func marksIn(d capsule.Decision) map[string]string {
 	out := map[string]string{}
 	for _, w := range d.Writes {
 		u := &unstructured.Unstructured{Object: w.Manifest}
-		out[u.GetKind()] = shown(u.GetAnnotations()[ownership.AppliedMark])
+		out[u.GetKind()] = shown(u.GetAnnotations()[ownership.AppliedAnnotation])
 	}
 	return out
 }

@@ -152,7 +152,7 @@ func (t *trial) rest(ctx context.Context) error {
 func (t *trial) restless() fault.Position {
 	for _, c := range t.last.Components {
 		for _, o := range c.Objects {
-			if o.Action.Verb != "" && o.Action.Verb != ownership.Keep {
+			if o.Action.Decision != "" && o.Action.Decision != ownership.Keep {
 				return o.Position
 			}
 		}

@@ -2,24 +2,24 @@ package cluster
 
 import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-// A Verb says what a change does to an object.
-type Verb string
+// An Operation says what a change does to an object.
+type Operation string
 
-// The verbs.
+// The operations.
 const (
-	Created Verb = "create"
-	Updated Verb = "update"
-	Deleted Verb = "delete"
+	Created Operation = "create"
+	Updated Operation = "update"
+	Deleted Operation = "delete"
 )
 
 // A Change is one write.
 type Change struct {
-	Verb Verb
-	Ref  Ref
+	Operation Operation
+	Ref       Ref
 }
 
 // String returns the change on one line.
-func (c Change) String() string { return string(c.Verb) + " " + c.Ref.String() }
+func (c Change) String() string { return string(c.Operation) + " " + c.Ref.String() }
 
 // An ObjectChange is a change with the objects, as a watch reports it.
 type ObjectChange struct {

@@ -1,5 +1,5 @@
-// Package cluster reads and writes Kubernetes objects for the engine, as the DeployManager of
-// older frameworks. It knows identities, not components, and decides nothing.
+// Package cluster reads and writes Kubernetes objects for the engine. It knows the identities of objects,
+// not the components that they belong to, and it decides nothing: what to write is for its callers.
 //
 // Cluster is the interface, and Live implements it on an API server. Call it in this order:
 //

@@ -94,7 +94,7 @@ func expectEvents(t *testing.T, s *clustertest.Site, reason string, want ...stri
 	t.Helper()
 	var got []string
 	for _, e := range s.Events() {
-		got = append(got, fmt.Sprintf("%s %s %s", e.Verb, e.Ref.Kind, e.Ref.Name))
+		got = append(got, fmt.Sprintf("%s %s %s", e.Operation, e.Ref.Kind, e.Ref.Name))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s: events (-want +got):\n%s", reason, diff)

@@ -81,7 +81,7 @@ const listPage = 500
 
 // ListPages calls a function with the objects of a selection that have a label with any value, or all for "",
 // page by page as the API server has them now. A list that takes so long that the API server has forgotten it
-// begins anew, once: the function may see objects twice.
+// begins again, once: the function may see objects twice.
 func (l *Live) ListPages(ctx context.Context, s Selection, label string, each func([]*unstructured.Unstructured) error) error {
 	list, again := &unstructured.UnstructuredList{}, true
 	for {

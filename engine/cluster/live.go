@@ -170,7 +170,7 @@ func (l *Live) DryRun() Cluster {
 func (l *Live) HandOver(ctx context.Context, fields *unstructured.Unstructured) error {
 	err := l.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(fields.DeepCopy()), client.FieldOwner(HandOverManager), client.ForceOwnership)
 	if err != nil {
-		return WrapError(RefOf(fields), "relinquishing", err)
+		return WrapError(RefOf(fields), "handing over fields", err)
 	}
 	return nil
 }
@@ -328,7 +328,7 @@ func (l *Live) Delete(ctx context.Context, ref Ref, uid types.UID) error {
 // with the teardown finalizer deletes its dependents itself and in order, which the garbage
 // collector would not keep, so its policy is background.
 //
-// If the cache does not hold the object, because somebody removed its label, the client is the one
+// If the cache does not hold the object, because its label was removed, the client is the one
 // without a cache: the deletion would never show in the cache, and reads would wait for it.
 func (l *Live) deletion(ctx context.Context, ref Ref, uid types.UID) (client.Client, metav1.DeletionPropagation) {
 	live, err := l.cached(ctx, ref)

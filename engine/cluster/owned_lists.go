@@ -12,12 +12,12 @@ import (
 )
 
 // OwnedLists lets the Lives of a process share what they list of owned objects. Each resource that has lost its
-// inventory looks for objects of every kind, and whoever may create resources could make any number of them:
+// inventory looks for objects of every kind, and any user who can create resources could make any number of them:
 //
 //   - The first list of a place is of the objects of the owner that is asked for.
-//   - While that is recent, the next one is of the objects of all owners, and serves whoever asks after that.
+//   - While that is recent, the next one is of the objects of all owners, and serves all callers that ask after that.
 //
-// An owner's objects are listed anew if this process has written one of them since the list began.
+// An owner's objects are listed again if this process has written one of them since the list began.
 type OwnedLists struct {
 	label string
 
@@ -128,7 +128,7 @@ func (l *ownedList) fail(ctx context.Context, err error) {
 	}
 }
 
-// drop forgets a list that serves nobody any more, unless there is a later one.
+// drop forgets a list that serves no caller any more, unless there is a later one.
 func (o *OwnedLists) drop(place ownedPlace, in *ownedList, began time.Time) {
 	in.turn <- struct{}{}
 	defer func() { <-in.turn }()

@@ -28,7 +28,7 @@ func NewRESTMapper(config *rest.Config, httpClient *http.Client) (meta.RESTMappe
 
 // CacheMappings returns a RESTMapper that remembers the mappings of kinds for mappingsFresh. It asks for
 // a kind without a mapping each time, as its definition may be installed at any moment, and forgets
-// all mappings then, because the other mapper discovers the group anew.
+// all mappings then, because the other mapper discovers the group again.
 func CacheMappings(m meta.RESTMapper) meta.RESTMapper {
 	return cacheMappings(m, func() (meta.RESTMapper, error) { return m, nil })
 }
@@ -53,7 +53,7 @@ type cachedMapper struct {
 	// first are the first mappings of kinds. Each client and cache of controller-runtime keeps the one that
 	// it was given first for as long as it exists.
 	first map[schema.GroupVersionKind]*meta.RESTMapping
-	// until is when the known mappings are forgotten, and renewed when everything was last discovered anew.
+	// until is when the known mappings are forgotten, and renewed when everything was last discovered again.
 	until, renewed time.Time
 }
 
@@ -136,7 +136,7 @@ func (m *cachedMapper) differs(key schema.GroupVersionKind, mapping *meta.RESTMa
 	return m.first[key] != nil && placeOf(m.first[key]) != placeOf(mapping)
 }
 
-// renew forgets all mappings, and has everything discovered anew. It does so every mappingsAgain at most, and
+// renew forgets all mappings, and has everything discovered again. It does so every mappingsAgain at most, and
 // reports whether it has.
 func (m *cachedMapper) renew() bool {
 	m.mu.Lock()
@@ -156,7 +156,7 @@ func (m *cachedMapper) renew() bool {
 }
 
 // notServed returns the error of a request whose path the API server does not know, although discovery had the
-// kind: it is discovered anew whether its definition is gone, or has changed.
+// kind: it is discovered again whether its definition is gone, or has changed.
 func (l *Live) notServed(ctx context.Context, kind schema.GroupVersionKind) error {
 	if m, ok := l.Client.RESTMapper().(*cachedMapper); ok {
 		m.renew()

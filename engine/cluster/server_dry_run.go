@@ -38,14 +38,14 @@ func (r *ServerDryRun) Changes() []ObjectChange {
 }
 
 // note records the result of a write.
-func (r *ServerDryRun) note(verb Verb, ref Ref, before, made *unstructured.Unstructured) {
+func (r *ServerDryRun) note(op Operation, ref Ref, before, made *unstructured.Unstructured) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.made == nil {
 		r.made = map[Ref]*unstructured.Unstructured{}
 	}
 	r.made[ref.Identity()] = made
-	r.changes = append(r.changes, ObjectChange{Change: Change{Verb: verb, Ref: ref}, Before: before, Object: made})
+	r.changes = append(r.changes, ObjectChange{Change: Change{Operation: op, Ref: ref}, Before: before, Object: made})
 }
 
 // known returns the result of the last write of an object, if there was one.

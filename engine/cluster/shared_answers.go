@@ -14,7 +14,7 @@ import (
 var errNoAnswer = errors.New("the API server has not answered yet")
 
 // sharedAnswers asks the API server for something once for all who need it, and remembers the answer for a time.
-// One slow answer delays nobody for longer than patience: those who ask later get an error at once until it has come.
+// One slow answer delays no caller for longer than patience: those who ask later get an error at once until it has come.
 type sharedAnswers[K comparable, T any] struct {
 	// ask asks the API server.
 	ask func(K) (T, error)
@@ -62,7 +62,7 @@ func (s *sharedAnswers[K, T]) get(ctx context.Context, key K) (T, error) {
 	}
 }
 
-// askGuarded is ask. A panic of it would end the process, as nobody waits for its goroutine.
+// askGuarded is ask. A panic of it would end the process, as no caller waits for its goroutine.
 func (s *sharedAnswers[K, T]) askGuarded(key K) (value T, err error) {
 	defer func() {
 		if p := recover(); p != nil {

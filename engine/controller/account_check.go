@@ -134,7 +134,7 @@ func (a *accountCheck) what() string {
 	return a.wrong
 }
 
-// String says that somebody lacks the permission, as an API server does.
+// String says that an account lacks the permission, as an API server does.
 func (p permission) String() string {
 	resource := p.resource
 	if p.subresource != "" {

@@ -7,7 +7,7 @@ import (
 
 // ActAs says as which ServiceAccount the requests for the resources of a kind are sent, "" for the process itself. It comes
 // before the controller of the kind; one that runs keeps the account that it began with until it is withdrawn. A teardown
-// without a package begins anew as the account.
+// without a package begins again as the account.
 func (m *Manager) ActAs(kind schema.GroupKind, account object.Account) {
 	m.mu.Lock()
 	was, known := m.accounts[kind]
@@ -30,7 +30,7 @@ func (m *Manager) accountOf(kind schema.GroupKind) object.Account {
 }
 
 // accountWithout returns as whom the resources of a kind are torn down whose package is not loaded: as was said of the kind,
-// then of the package, then as whoever was the last to serve it, which the definition names. Whoever may write definitions
+// then of the package, then as the account that was the last to serve it, which the definition names. A user who can write definitions
 // could name any account there; the rights of the operator say which it may act as.
 func (m *Manager) accountWithout(k packageMissingKind) object.Account {
 	m.mu.RLock()
@@ -45,7 +45,7 @@ func (m *Manager) accountWithout(k packageMissingKind) object.Account {
 	return k.lastAccount
 }
 
-// restart watches the resources of a broken package anew if its kind is watched: as another account.
+// restart watches the resources of a broken package again if its kind is watched: as another account.
 func (s *packageMissingTeardown) restart(kind schema.GroupKind) {
 	s.mu.Lock()
 	k := s.watched[kind]

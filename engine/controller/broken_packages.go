@@ -134,7 +134,7 @@ const (
 	servedByUnknown servedBy = "unknown"
 	// servedByAsked: there is a question, and no answer yet.
 	servedByAsked servedBy = "asked"
-	// servedByNobody: nobody has answered in time.
+	// servedByNobody: no other process has answered in time.
 	servedByNobody servedBy = "nobody"
 	// servedByOther: another process has answered.
 	servedByOther servedBy = "other"
@@ -144,8 +144,8 @@ const (
 // begins with a question, as a process that was started with an earlier version may reconcile them. The
 // question is a condition of one resource, and such a process removes it.
 type brokenReporter struct {
-	life  *reconcile.Reconciler
-	fault func() string
+	reconciler *reconcile.Reconciler
+	fault      func() string
 	// elsewhere is called when another process answers.
 	elsewhere func()
 	now       func() time.Time
@@ -156,13 +156,13 @@ type brokenReporter struct {
 	until time.Time
 	// said are the resources whose status says that the package is broken.
 	said map[types.NamespacedName]types.UID
-	// late has the resources with a generation that nobody has acted upon, and since when.
+	// late has the resources with a generation that no process has acted upon, and since when.
 	late map[types.NamespacedName]time.Time
 }
 
-func newBrokenReporter(l *reconcile.Reconciler, fault func() string, elsewhere func()) *brokenReporter {
+func newBrokenReporter(r *reconcile.Reconciler, fault func() string, elsewhere func()) *brokenReporter {
 	return &brokenReporter{
-		life: l, fault: fault, elsewhere: elsewhere, now: time.Now, by: servedByUnknown,
+		reconciler: r, fault: fault, elsewhere: elsewhere, now: time.Now, by: servedByUnknown,
 		said: map[types.NamespacedName]types.UID{}, late: map[types.NamespacedName]time.Time{},
 	}
 }
@@ -174,7 +174,7 @@ func (u *brokenReporter) reconcile(ctx context.Context, key types.NamespacedName
 	if fault == "" {
 		return 0, nil
 	}
-	cr, err := u.life.Resources.GetCached(ctx, cluster.Ref{GroupVersionKind: u.life.Kind, Namespace: key.Namespace, Name: key.Name})
+	cr, err := u.reconciler.Resources.GetCached(ctx, cluster.Ref{GroupVersionKind: u.reconciler.Kind, Namespace: key.Namespace, Name: key.Name})
 	if err != nil {
 		return 0, err
 	}
@@ -189,7 +189,7 @@ func (u *brokenReporter) reconcile(ctx context.Context, key types.NamespacedName
 		return again, nil
 	case servedByNobody:
 	}
-	said, err := u.life.ReportPackageBroken(ctx, key, fault)
+	said, err := u.reconciler.ReportPackageBroken(ctx, key, fault)
 	if err != nil || !said {
 		return 0, err
 	}
@@ -219,7 +219,7 @@ func (u *brokenReporter) consult(key types.NamespacedName, cr *unstructured.Unst
 	case u.by == servedByAsked && !u.now().Before(u.until):
 		u.by = servedByNobody
 	case u.by == servedByNobody && !disputed && u.said[key] == cr.GetUID():
-		u.by = servedByUnknown // somebody has removed the condition, and another process would answer a question
+		u.by = servedByUnknown // the condition was removed, and another process would answer a question
 		clear(u.said)
 	}
 	switch u.by {
@@ -232,8 +232,8 @@ func (u *brokenReporter) consult(key types.NamespacedName, cr *unstructured.Unst
 	return u.by, 0
 }
 
-// lag returns when to look again at a resource with a generation that nobody has acted upon, or 0. If
-// nobody does in time, the process that reconciled it is gone.
+// lag returns when to look again at a resource with a generation that no process has acted upon, or 0. If
+// none does in time, the process that reconciled it is gone.
 func (u *brokenReporter) lag(key types.NamespacedName, cr *unstructured.Unstructured) time.Duration {
 	observed, _, _ := unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
 	since, late := u.late[key]
@@ -261,7 +261,7 @@ func (u *brokenReporter) ask(ctx context.Context, key types.NamespacedName, uid 
 	}
 	u.by, u.asked, u.until = servedByAsked, uid, u.now().Add(answerTime)
 	u.mu.Unlock()
-	asked, err := u.life.AskWhetherServed(ctx, key)
+	asked, err := u.reconciler.AskWhetherServed(ctx, key)
 	if asked && err == nil {
 		return answerTime, nil
 	}

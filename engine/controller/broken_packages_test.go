@@ -66,8 +66,8 @@ func newKiosk(t *testing.T) *kiosk {
 		u.Object["status"] = map[string]any{"observedGeneration": int64(1)}
 		k.store.of[nameOf(u)] = u
 	}
-	l := &reconcile.Reconciler{Kind: kind, Resources: k.store, Recorder: unrecorded{}, Now: func() time.Time { return k.at }}
-	k.brokenReporter = newBrokenReporter(l, func() string { return k.wrong }, func() { k.elsewhere++ })
+	r := &reconcile.Reconciler{Kind: kind, Resources: k.store, Recorder: unrecorded{}, Now: func() time.Time { return k.at }}
+	k.brokenReporter = newBrokenReporter(r, func() string { return k.wrong }, func() { k.elsewhere++ })
 	k.now = func() time.Time { return k.at }
 	return k
 }
@@ -249,10 +249,10 @@ func (c *counted) Record(*unstructured.Unstructured, rollout.Event) { c.events++
 func TestWhatIsKnownOfAResourceOfABrokenPackageIsForgottenWithIt(t *testing.T) {
 	t.Parallel()
 	k, recorded := newKiosk(t), &counted{}
-	k.life.Resources, k.life.Recorder = forbiddenStore{k.store}, recorded
+	k.reconciler.Resources, k.reconciler.Recorder = forbiddenStore{k.store}, recorded
 	s := &packageMissingTeardown{brokenLimiter: flowcontrol.NewFakeAlwaysRateLimiter()}
 	key := types.NamespacedName{Name: "shop-0"}
-	once := func() { _, _ = s.reconcileBroken(k.life, k.brokenReporter)(t.Context(), key) } // the error is that of the store
+	once := func() { _, _ = s.reconcileBroken(k.reconciler, k.brokenReporter)(t.Context(), key) } // the error is that of the store
 	once()
 	once()
 	if recorded.events != 1 {
@@ -285,7 +285,7 @@ func TestADeletionDoesNotWaitForTheReportsOfABrokenPackage(t *testing.T) {
 			k, key := newKiosk(t), types.NamespacedName{Name: "shop-0"}
 			row.change(k, key)
 			s := &packageMissingTeardown{manager: &Manager{options: Options{PackageMissing: LeaveWithoutPackage}}, brokenLimiter: flowcontrol.NewFakeNeverRateLimiter()}
-			_, err := s.reconcileBroken(k.life, k.brokenReporter)(t.Context(), key)
+			_, err := s.reconcileBroken(k.reconciler, k.brokenReporter)(t.Context(), key)
 			if limited := err != nil; limited != row.limited {
 				t.Errorf("%s: limited is %v: %v", row.reason, limited, err)
 			}

@@ -74,7 +74,7 @@ func (d *duplicateOperator) predicate() predicate.Predicate {
 
 // statusRewritten reports whether an engine has written the status of a resource as only an operator
 // that reconciles it does. The times of managed fields are in seconds, so two writes within a second look
-// alike: the write was the engine's if nobody else has written.
+// alike: the write was the engine's if no other client has written.
 func statusRewritten(before, after *unstructured.Unstructured) bool {
 	if after.GetDeletionTimestamp() != nil || reconcile.Disputed(before) || reconcile.Disputed(after) ||
 		object.Equal(before.Object["status"], after.Object["status"]) {

@@ -38,7 +38,7 @@ func (e *enqueuer) enqueueAfter(key types.NamespacedName, d time.Duration) {
 	}
 }
 
-// enqueueBehind enqueues resources that nobody has changed, behind those that events enqueue: a new
+// enqueueBehind enqueues resources that no client has changed, behind those that events enqueue: a new
 // version of a package concerns all of its resources, and a person who edits one must not wait for
 // them. No more of them are reconciled at once than there are workers.
 func (e *enqueuer) enqueueBehind(keys ...types.NamespacedName) {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-func TestOnlyMeaningfulChangesOfAResourceReconcileIt(t *testing.T) {
+func TestOnlyChangesThatTheEngineDoesNotWriteItselfReconcileAResource(t *testing.T) {
 	t.Parallel()
 	const before = "{metadata: {uid: a, generation: 1, resourceVersion: '1', labels: {a: b}}, spec: {old: x}, status: {phase: Ready, inventory: [{component: web}]}}"
 	for name, row := range map[string]struct {

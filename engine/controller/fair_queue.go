@@ -23,7 +23,7 @@ import (
 // taking all workers of a kind:
 //
 //   - One worker is left to resources that are known to be quick: their last reconcile was, and
-//     nobody has changed them since.
+//     no client has changed them since.
 //   - Resources that are known to be slow have one worker.
 //   - The resources of namespaces that are suspect, because one of theirs was lately too much to
 //     evaluate, have one worker, whether they were quick or not.
@@ -69,7 +69,7 @@ const (
 // An assignment is a request that has a worker.
 type assignment struct {
 	speed speed
-	// changed says that somebody has changed the resource, or what it reads, since the reconcile began.
+	// changed says that a client has changed the resource, or what it reads, since the reconcile began.
 	changed bool
 }
 
@@ -151,7 +151,7 @@ func (q *fairQueue) GetWithPriority() (ctrl.Request, int, bool) {
 	}
 }
 
-// handOut notes that the library has handed out a request. It reports false if somebody has it already. One that
+// handOut notes that the library has handed out a request. It reports false if a worker has it already. One that
 // is added at this very moment may lose its turn, and is handed out by its priority.
 func (q *fairQueue) handOut(req ctrl.Request, priority int) bool {
 	q.mu.Lock()
@@ -196,7 +196,7 @@ func (q *fairQueue) Done(req ctrl.Request) {
 	q.assignParked()
 }
 
-// forgetSpeed forgets that a resource was quick, because somebody has changed what its evaluation
+// forgetSpeed forgets that a resource was quick, because a client has changed what its evaluation
 // depends on. A reconcile that runs may see the change or not, so it proves nothing.
 func (q *fairQueue) forgetSpeed(req ctrl.Request) {
 	q.mu.Lock()
@@ -318,7 +318,7 @@ func (q *fairQueue) workerUse() workerUse {
 }
 
 // allows reports whether a resource may have a worker. A quick resource can become too much without a
-// change of itself, because somebody has changed its objects; so none of a suspect namespace counts.
+// change of itself, because other clients have changed its objects; so none of a suspect namespace counts.
 func (q *fairQueue) allows(u workerUse, req ctrl.Request) bool {
 	is, suspect := q.speedOf(req), q.suspect(req.Namespace)
 	if is == quick && !suspect {
@@ -341,7 +341,7 @@ func (q *fairQueue) assignParked() {
 		q.unpark(i)
 		q.assigned[p.request] = &assignment{speed: q.speedOf(p.request)}
 		delete(q.turns.given, p.request)                                                           // it has a worker, whatever came of its turn
-		q.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(turnPriority)}, p.request) // nobody else has this worker meanwhile
+		q.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(turnPriority)}, p.request) // no other request has this worker meanwhile
 		now = q.workerUse()
 	}
 }

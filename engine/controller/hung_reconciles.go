@@ -80,7 +80,7 @@ func (s *runningReconciles) check(*http.Request) error {
 	return nil
 }
 
-// epoch is the time that answers are counted from. Somebody may set the wall clock, and with that as the
+// epoch is the time that answers are counted from. The wall clock may be set, and with that as the
 // reference all reconciles would hang at once.
 var epoch = time.Now()
 
@@ -127,9 +127,9 @@ type observedPackage struct {
 }
 
 var (
-	_ reconcile.Package  = observedPackage{}
-	_ rollout.Locator    = observedPackage{}
-	_ rollout.Foreteller = observedPackage{}
+	_ reconcile.Package = observedPackage{}
+	_ rollout.Locator   = observedPackage{}
+	_ rollout.Predictor = observedPackage{}
 )
 
 // Evaluate implements rollout.Evaluator.
@@ -140,10 +140,10 @@ func (p observedPackage) Evaluate(s program.Session) (program.Rollout, error) {
 	return out, err
 }
 
-// Foretell implements rollout.Foreteller.
-func (p observedPackage) Foretell(s program.Session) (program.Rollout, bool) {
-	out, known := p.Evaluator.Foretell(s)
-	if known { // whoever leaves a resource alone because of that has decided so
+// Predict implements rollout.Predictor.
+func (p observedPackage) Predict(s program.Session) (program.Rollout, bool) {
+	out, known := p.Evaluator.Predict(s)
+	if known { // leaving a resource alone because of it is a decision too
 		capsule.Evaluated(p.ctx)
 	}
 	p.objects.NoteRendered(out)

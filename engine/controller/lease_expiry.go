@@ -145,7 +145,7 @@ func (t leaseTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if writes(req) && !isElection(req) { // such a write of a Lease has the version that it is about: it cannot come too late
 		if err := t.connections.lease.check(); err != nil {
 			if req.Body != nil {
-				_ = req.Body.Close() // a RoundTripper has to, and nobody reads the error
+				_ = req.Body.Close() // a RoundTripper has to, and no caller reads the error
 			}
 			return nil, err
 		}

@@ -39,7 +39,7 @@ type Options struct {
 	MetricsAddress string
 	HealthAddress  string
 	// MetricsSecure serves metrics by TLS, to those whom the API server allows to get /metrics. MetricsCertDir has
-	// the certificate, tls.crt and tls.key, which may change; "" makes one that nobody else has signed.
+	// the certificate, tls.crt and tls.key, which may change; "" makes one that is self-signed.
 	MetricsSecure  bool
 	MetricsCertDir string
 	// MetricsTokenFile has the token of those who may get /metrics, in place of asking the API server: an operator
@@ -236,7 +236,7 @@ const off = "0"
 
 // Start runs the controllers until the context ends or one of them fails.
 func (m *Manager) Start(ctx context.Context) error {
-	if m.options.Shard.First() {
+	if m.options.Shard.IsPrimary() {
 		if err := m.watchOrphanPatches(); err != nil {
 			return err
 		}

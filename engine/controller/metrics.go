@@ -90,7 +90,7 @@ func metricsHandler(mgr manager.Manager, o Options) (http.Handler, error) {
 	return filter(log, handler)
 }
 
-// A rareSink logs errors now and then. The filter logs each request with a token that nobody has issued, so anyone could fill the log;
+// A rareSink logs errors now and then. The filter logs each request with a token that no issuer knows, so anyone could fill the log;
 // but it also logs that the operator may not ask whose a token is.
 type rareSink struct {
 	logr.LogSink
@@ -114,9 +114,9 @@ func (r rareSink) WithName(name string) logr.LogSink {
 }
 
 // encrypted returns a listener by TLS. Its certificate is that of a folder, which may change, or else one that is made
-// now and that nobody else has signed.
+// now and that is self-signed.
 func encrypted(mgr manager.Manager, plain net.Listener, certDir string) (net.Listener, error) {
-	// A certificate of a client is not required, and whoever relies on one verifies it: see access.
+	// A certificate of a client is not required, and the code that relies on one verifies it: see access.
 	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, ClientAuth: tls.RequestClientCert}
 	if certDir != "" {
 		watcher, err := certwatcher.New(filepath.Join(certDir, "tls.crt"), filepath.Join(certDir, "tls.key"))

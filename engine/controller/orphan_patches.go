@@ -34,7 +34,7 @@ func (m *Manager) watchOrphanPatches() error {
 	if err != nil {
 		return err
 	}
-	// Whoever may write a Patch has it judged by each write, so events are limited.
+	// A user who can write a Patch has it judged by each write, so events are limited.
 	limited := newEventRateLimits(m.options.Log).limited(&handler.EnqueueRequestForObject{})
 	if u.patches, err = m.own.patches.Reader(c, limited, predicate.Or[client.Object](patchSpecChanged, resyncOnly)); err != nil {
 		return err

@@ -16,7 +16,7 @@ func (e *shardElection) ownLock(name string) resourcelock.Interface {
 // errNotHeld says that there is nothing to give back.
 var errNotHeld = errors.New("the Lease is not given back, because another process holds it by now")
 
-// An ownLock is a lock of which nobody gives back what another process holds. The library reads a Lease anew before it gives it back,
+// An ownLock is a lock that gives back no Lease that another process holds. The library reads a Lease again before it gives it back,
 // and does not look whose it is: a process that was cut off from the API server would end what another one has taken since.
 type ownLock struct {
 	resourcelock.Interface

@@ -218,7 +218,7 @@ func (s *packageMissingTeardown) noteWithdrawn(k packageMissingKind) {
 // lookingAtWithdrawn is what retry says that a look at the resources of a withdrawn package is.
 const lookingAtWithdrawn = "looking at the resources of a package that is not served any more"
 
-// lookAtWithdrawn watches a kind if a resource has objects, and nobody serves it by now. It errors if that cannot be told
+// lookAtWithdrawn watches a kind if a resource has objects, and no process serves it by now. It errors if that cannot be told
 // yet: the resources would hang in their deletion until the next start.
 func (s *packageMissingTeardown) lookAtWithdrawn(ctx context.Context, k packageMissingKind) error {
 	if s.outOfScope(k) {
@@ -353,7 +353,7 @@ type watcher struct {
 	of         *watch.KindResources
 	objects    *watch.Cluster
 	leave      func()
-	life       *reconcile.Reconciler
+	reconciler *reconcile.Reconciler
 	controller controller.Controller
 	// name is that of the controller.
 	name string
@@ -374,19 +374,19 @@ func (s *packageMissingTeardown) newWatcher(k packageMissingKind, name string, r
 		return w, err
 	}
 	w.of = w.resources.Of(k.GroupVersionKind, k.scope())
-	w.life = &reconcile.Reconciler{
+	w.reconciler = &reconcile.Reconciler{
 		Kind: k.GroupVersionKind, Resources: ownResources{w.of.Cluster(by.caches), m.options.Shard}, Recorder: by.recorder, Now: time.Now,
 		ReachWithoutPackage: k.reach,
 		Allow:               m.options.Allow,
 	}
 	w.name = name + "." + strings.ToLower(k.GroupKind().String())
-	ours := m.options.Shard.only(w.of.UID, w.reconciles(reconcileOf(w.life)), w.life.Forget)
+	ours := m.options.Shard.only(w.of.UID, w.reconciles(reconcileOf(w.reconciler)), w.reconciler.Forget)
 	w.controller, err = m.newController(w.name, k.Kind, k.pkg, ours, nil)
 	if err != nil {
 		return w, err
 	}
 	w.objects = by.caches.Cluster(watch.OwnerKind{GroupKind: k.GroupKind(), Serves: m.options.servesResourcesIn, Limit: newEventRateLimits(m.options.Log).limited}, w.controller, nil)
-	w.life.Cluster = w.objects
+	w.reconciler.Cluster = w.objects
 	return w, nil
 }
 
@@ -422,7 +422,7 @@ func (w *watcher) run(ctx context.Context) {
 
 // newTeardownWatcher returns a watcher that tears down the deleted resources of a kind.
 func (s *packageMissingTeardown) newTeardownWatcher(k packageMissingKind) (*watcher, error) {
-	w, err := s.newWatcher(k, "teardown", func(l *reconcile.Reconciler) reconcileFunc { return l.ReconcilePackageMissing })
+	w, err := s.newWatcher(k, "teardown", func(r *reconcile.Reconciler) reconcileFunc { return r.ReconcilePackageMissing })
 	if err != nil {
 		return w, err
 	}
@@ -435,8 +435,8 @@ func (s *packageMissingTeardown) newBrokenWatcher(k packageMissingKind) (*watche
 	elsewhere := func() {
 		s.log.Info("another process serves the kind of a package that is broken here, and what is broken is not said in its resources", "package", k.pkg, "kind", k.GroupKind().String())
 	}
-	w, err := s.newWatcher(k, "broken", func(l *reconcile.Reconciler) reconcileFunc {
-		return s.reconcileBroken(l, newBrokenReporter(l, func() string { return s.faultOf(k.pkg) }, elsewhere))
+	w, err := s.newWatcher(k, "broken", func(r *reconcile.Reconciler) reconcileFunc {
+		return s.reconcileBroken(r, newBrokenReporter(r, func() string { return s.faultOf(k.pkg) }, elsewhere))
 	})
 	if err != nil {
 		return w, err
@@ -456,22 +456,22 @@ func (w *watcher) enqueueAll(ctx context.Context) {
 
 // reconcileBroken returns the function that reconciles resources whose package is broken. It tears
 // down deleted ones.
-func (s *packageMissingTeardown) reconcileBroken(l *reconcile.Reconciler, u *brokenReporter) reconcileFunc {
+func (s *packageMissingTeardown) reconcileBroken(r *reconcile.Reconciler, u *brokenReporter) reconcileFunc {
 	return func(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-		cr, err := l.Resources.GetCached(ctx, cluster.Ref{GroupVersionKind: l.Kind, Namespace: key.Namespace, Name: key.Name})
+		cr, err := r.Resources.GetCached(ctx, cluster.Ref{GroupVersionKind: r.Kind, Namespace: key.Namespace, Name: key.Name})
 		switch {
 		case err != nil:
 			return 0, err
 		case cr == nil:
 			u.forget(key)
-			return l.ReconcilePackageMissing(ctx, key) // it forgets the resource, too
+			return r.ReconcilePackageMissing(ctx, key) // it forgets the resource, too
 		case cr.GetDeletionTimestamp() == nil:
 			if err := s.brokenLimiter.Wait(ctx); err != nil {
 				return 0, err
 			}
 			return u.reconcile(ctx, key)
 		case s.tearsDown():
-			return l.ReconcilePackageMissing(ctx, key) // somebody waits for it, and nobody has deleted all of them
+			return r.ReconcilePackageMissing(ctx, key) // a client waits for its deletion, and not all of its objects are deleted
 		}
 		return 0, nil
 	}

@@ -91,7 +91,7 @@ func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*package
 	} else {
 		r.Await()
 	}
-	if m.options.LeaderElection && m.options.Shard.First() {
+	if m.options.LeaderElection && m.options.Shard.IsPrimary() {
 		r.Holds = m.held
 	}
 	first := manager.RunnableFunc(func(ctx context.Context) error { m.expectPackages(ctx, r); return nil })
@@ -121,7 +121,7 @@ func decideOrFollow(r *packages.Reconciler, decides func() bool) reconcileFunc {
 // decidesAboutPackages returns a function that reports whether this process decides about Packages. One that stands by does not, nor does
 // one that has another shard than the first.
 func decidesAboutPackages(o Options, elected <-chan struct{}) func() bool {
-	if !o.Shard.First() {
+	if !o.Shard.IsPrimary() {
 		return func() bool { return false }
 	}
 	if !o.LeaderElection {

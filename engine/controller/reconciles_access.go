@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// An access says what may be done by whoever sends a request.
+// An access says what the sender of a request may do.
 //
 // With a token, the API server is asked as the user of that token, which every user may be asked about: the operator needs
 // no permission of its own. With a certificate, it verifies that and asks about the user, for which it needs two: to create
@@ -35,7 +35,7 @@ type access struct {
 	byToken rest.Interface
 	// own acts as the operator.
 	own func() client.Client
-	// asked limits how often the API server is asked, whoever sends requests.
+	// asked limits how often the API server is asked, for all senders of requests together.
 	asked *rate.Limiter
 	// answers has what was allowed a moment ago.
 	answers *utilcache.LRUExpireCache
@@ -65,13 +65,13 @@ func newAccess(config *rest.Config, own func() client.Client) (*access, error) {
 	return &access{byToken: c.RESTClient(), own: own, asked: rate.NewLimiter(askedPerSecond, askedBurst), answers: utilcache.NewLRUExpireCache(maxAnswers)}, nil
 }
 
-// A denial is why somebody may not see something: what to answer.
+// A denial is why a user may not see something: what to answer.
 type denial struct {
 	code int
 	text string
 }
 
-// deny returns why whoever sends a request may not do something, or nil.
+// deny returns why the sender of a request may not do something, or nil.
 func (a *access) deny(r *http.Request, what authorizationv1.ResourceAttributes) *denial {
 	token, is := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	var certificate []byte

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A reconcilesHandler serves what is known of the last reconciles of a resource to whoever may get that resource.
+// A reconcilesHandler serves what is known of the last reconciles of a resource to every user who may get that resource.
 type reconcilesHandler struct {
 	manager *Manager
 	access  *access
@@ -50,7 +50,7 @@ func (h reconcilesHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the parameters are group, kind, namespace and name", http.StatusBadRequest)
 		return
 	}
-	// Whoever may not see a resource does not learn whether it is served, or exists.
+	// A user who may not see a resource does not learn whether it is served, or exists.
 	if denied := h.access.deny(r, h.manager.asked(kind, key)); denied != nil {
 		http.Error(w, denied.text, denied.code)
 		return
@@ -64,7 +64,7 @@ func (h reconcilesHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(report) // who has gone away needs no answer
 }
 
-// asked returns what somebody must be allowed who asks about a resource.
+// asked returns what a user must be allowed to ask about a resource.
 func (m *Manager) asked(kind schema.GroupKind, key types.NamespacedName) authorizationv1.ResourceAttributes {
 	plural, _ := meta.UnsafeGuessKindToResource(kind.WithVersion(""))
 	out := authorizationv1.ResourceAttributes{Verb: "get", Group: kind.Group, Resource: plural.Resource, Namespace: key.Namespace, Name: key.Name}
@@ -93,7 +93,7 @@ func (m *Manager) reconciles(kind schema.GroupKind, key types.NamespacedName) (h
 	if u == nil {
 		return history.Report{}, &denial{http.StatusNotFound, "this operator has not seen the resource"}
 	}
-	if !m.options.Shard.Owns(u.GetUID()) {
+	if !m.options.Shard.Contains(u.GetUID()) {
 		return history.Report{}, &denial{http.StatusNotFound, m.options.elsewhere(u.GetUID())}
 	}
 	out, known := c.history.Report(key, u.GetUID())

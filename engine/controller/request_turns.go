@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-// The priorities of requests, besides handler.LowPriority, which is that of resources that nobody has
+// The priorities of requests, besides handler.LowPriority, which is that of resources that no client has
 // changed: a package has a new version, the process has started, or an informer repeats what it has.
 // Events of objects and timers have priority 0.
 const (
@@ -23,7 +23,7 @@ const (
 )
 
 // turnEvery says how often a request that is not urgent has its turn: one of so many requests that a
-// queue hands out. The queue of the library hands out the most urgent one, so without turns whoever changes
+// queue hands out. The queue of the library hands out the most urgent one, so without turns a user who changes
 // resources all the time would stop everything else.
 const turnEvery = 4
 
@@ -154,7 +154,7 @@ func (h *requestHeap) Pop() any {
 }
 
 // urgently returns a handler that enqueues what another one does before the events of objects, unless
-// nobody has changed anything.
+// no client has changed anything.
 func urgently(inner handler.EventHandler) handler.EventHandler {
 	urgent := func(q requestQueue) requestQueue {
 		if priorities, ok := q.(priorityqueue.PriorityQueue[ctrl.Request]); ok { // the library's queues are

@@ -33,7 +33,7 @@ func (o Options) selection() client.ListOption {
 
 // departedResources are the resources of a kind that a watch with a selector sees no more: they are gone, or have lost a label.
 // What has lost it is left as it is, and so are its objects, because another process may select it. It is told so by an event:
-// its status is that of whoever serves it now.
+// its status is that of the process that serves it now.
 type departedResources struct {
 	selector labels.Selector
 	kind     schema.GroupVersionKind
@@ -78,7 +78,7 @@ func (d *departedResources) report(ctx context.Context, key types.NamespacedName
 		d.keys[key] = true // it is asked about again
 		return err
 	case d.selector.Matches(labels.Set(u.GetLabels())):
-		return nil // it was created anew, or has the label again
+		return nil // it was recreated, or has the label again
 	}
 	e := reconcile.NotSelected(d.selector.String())
 	d.log.Info(e.Message, "kind", d.kind.GroupKind().String(), "resource", key.String())

@@ -37,13 +37,13 @@ func (s Shard) Check() error {
 // count is how many shards there are.
 func (s Shard) count() int { return max(1, s.Count) }
 
-// Owns reports whether a resource is in the shard. It is in one of each count, by its UID: nobody chooses that.
-func (s Shard) Owns(uid types.UID) bool {
-	return s.ownerOf(uid) == s.Index
+// Contains reports whether a resource is in the shard. Its UID, which no client can choose, decides that, so it is in exactly one shard of each count.
+func (s Shard) Contains(uid types.UID) bool {
+	return s.shardOf(uid) == s.Index
 }
 
-// ownerOf returns the shard that a resource is in.
-func (s Shard) ownerOf(uid types.UID) int {
+// shardOf returns the shard that a resource is in.
+func (s Shard) shardOf(uid types.UID) int {
 	if s.count() == 1 {
 		return 0
 	}
@@ -54,17 +54,17 @@ func (s Shard) ownerOf(uid types.UID) int {
 
 // elsewhere says which process is to be asked about a resource of another shard.
 func (o Options) elsewhere(uid types.UID) string {
-	shard := o.Shard.ownerOf(uid)
+	shard := o.Shard.shardOf(uid)
 	return fmt.Sprintf("shard %d of this operator serves the resource: its Lease is %s", shard, object.ShardLease(cmp.Or(o.LeaderElectionID, DefaultLeaderElectionID), shard))
 }
 
-// First reports whether the shard is the one that does what only one process may: definitions, certificates, and
+// IsPrimary reports whether the shard is the one that does what only one process may: definitions, certificates, and
 // Patches that no package is responsible for.
-func (s Shard) First() bool { return s.Index == 0 }
+func (s Shard) IsPrimary() bool { return s.Index == 0 }
 
-// addFirst adds what only one process may do.
-func (m *Manager) addFirst(r manager.Runnable) error {
-	if !m.options.Shard.First() {
+// addSingleton adds what only one process may do, which is one of the primary shard.
+func (m *Manager) addSingleton(r manager.Runnable) error {
+	if !m.options.Shard.IsPrimary() {
 		return nil
 	}
 	return m.manager.Add(r)
@@ -72,23 +72,23 @@ func (m *Manager) addFirst(r manager.Runnable) error {
 
 // predicate lets the events of the resources of a shard through, and all deletions: what is known of a key is forgotten.
 func (s Shard) predicate() predicate.Predicate {
-	owns := func(o client.Object) bool { return s.Owns(o.GetUID()) }
+	contains := func(o client.Object) bool { return s.Contains(o.GetUID()) }
 	return predicate.Funcs{
-		CreateFunc:  func(e event.CreateEvent) bool { return owns(e.Object) },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return owns(e.ObjectNew) },
-		GenericFunc: func(e event.GenericEvent) bool { return owns(e.Object) },
+		CreateFunc:  func(e event.CreateEvent) bool { return contains(e.Object) },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return contains(e.ObjectNew) },
+		GenericFunc: func(e event.GenericEvent) bool { return contains(e.Object) },
 	}
 }
 
 // only returns a function that reconciles the resources of a shard, and forgets all others: an event of an object
-// enqueues what the object names, whoever serves that. A resource that is not there is in the first shard, which tells its Patches.
+// enqueues what the object names, whichever shard that is in. A resource that does not exist is in the primary shard, which tells its Patches.
 func (s Shard) only(uid func(types.NamespacedName) types.UID, once reconcileFunc, forget func(types.NamespacedName)) reconcileFunc {
 	if s.count() == 1 {
 		return once
 	}
 	return func(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 		is := uid(key)
-		if is == "" && s.First() || is != "" && s.Owns(is) {
+		if is == "" && s.IsPrimary() || is != "" && s.Contains(is) {
 			return once(ctx, key)
 		}
 		forget(key)
@@ -100,7 +100,7 @@ func (s Shard) only(uid func(types.NamespacedName) types.UID, once reconcileFunc
 var errOtherShard = errors.New("the resource is one of another shard")
 
 // ownResources is a cluster of resources of which those of other shards cannot be read: between the look of only and the
-// reconcile, somebody may have created the resource, or another one of its name.
+// reconcile, the resource, or another one of its name, may have been created.
 type ownResources struct {
 	cluster.Cluster
 
@@ -110,7 +110,7 @@ type ownResources struct {
 // GetCached implements cluster.Cluster.
 func (o ownResources) GetCached(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	u, err := o.Cluster.GetCached(ctx, ref)
-	if err == nil && u != nil && !o.shard.Owns(u.GetUID()) {
+	if err == nil && u != nil && !o.shard.Contains(u.GetUID()) {
 		return nil, errOtherShard
 	}
 	return u, err

@@ -36,7 +36,7 @@ import (
 //   - Who has another count than the agreed one changes the agreement, once it holds the Leases of all shards of the agreed count
 //     itself: then nobody serves. The write has the version that it read before it took the first one, so it fails if somebody
 //     has begun to serve since, because its Leases had expired.
-//   - Somebody may delete the agreement. A shard looks at it before each renewal, writes it anew if it is gone, and gives its Lease back
+//   - The agreement may be deleted. A shard looks at it before each renewal, writes it again if it is gone, and gives its Lease back
 //     if it is another one. Who finds none makes one only after the time in which a shard that serves had to have done that.
 //
 // So no two processes of different counts ever serve at a time, however they are started, and two of one count have different
@@ -177,7 +177,7 @@ func (l *agreedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 
 // Create implements resourcelock.Interface.
 func (l *agreedLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	if l.hasEntered() { // somebody has deleted the Lease
+	if l.hasEntered() { // the Lease was deleted
 		if err := l.election.confirm(ctx); err != nil {
 			return l.leave(ctx, r, err)
 		}
@@ -253,7 +253,7 @@ func (l *agreedLock) set(agreed, entered bool) {
 	l.agreed, l.entered = agreed, entered
 }
 
-// read returns the Lease with the agreement, or nil if there is none: then it is that there are no shards, unless they write it anew.
+// read returns the Lease with the agreement, or nil if there is none: then it is that there are no shards, unless they write it again.
 func (e *shardElection) read(ctx context.Context) (*coordinationv1.Lease, agreement, error) {
 	u, err := e.leases.Get(ctx, object.SharedLease(e.id), metav1.GetOptions{})
 	switch {
@@ -310,8 +310,8 @@ func (e *shardElection) enter(ctx context.Context) error {
 	return err
 }
 
-// confirm errors if the agreement is another one than that by which a shard serves. One that somebody has deleted is written
-// anew: nobody else has changed it as long as the Lease of the shard is held.
+// confirm errors if the agreement is another one than that by which a shard serves. One that was deleted is written
+// again: no other process has changed it as long as the Lease of the shard is held.
 func (e *shardElection) confirm(ctx context.Context) error {
 	if e.shard.count() == 1 {
 		return nil // who changes the number has to take the only Lease
@@ -360,7 +360,7 @@ func (e *shardElection) await(ctx context.Context) error {
 			err = e.begin(ctx, missing)
 		}
 		if err == nil {
-			continue // it is looked at anew
+			continue // it is looked at again
 		}
 		if ctx.Err() == nil {
 			said.fails(agreed, err)
@@ -399,11 +399,11 @@ func (s *saidOfAgreement) fails(agreed agreement, why error) {
 	s.election.log.Info("the operator may not take the Lease of each shard, so it cannot change their number; operetta rbac prints the role", "shards", s.election.shard.count(), "agreed", agreed.count, "error", why.Error())
 }
 
-// errUndecided says that somebody may serve although there is no agreement.
+// errUndecided says that a process may serve although there is no agreement.
 var errUndecided = errors.New("the Lease that says how many shards there are is missing, and shards that serve may be about to write it anew")
 
-// begin makes the first agreement. There is none before an operator runs for the first time, and after somebody has deleted it. A shard
-// that serves writes it anew then; if none has for as long as it may serve without that, none does.
+// begin makes the first agreement. There is none before an operator runs for the first time, and after it was deleted. A shard
+// that serves writes it again then; if none has for as long as it may serve without that, none does.
 func (e *shardElection) begin(ctx context.Context, missing time.Time) error {
 	_, err := e.leases.Get(ctx, e.id, metav1.GetOptions{})
 	if ran := !apierrors.IsNotFound(err); ran && time.Since(missing) < e.times.lease {
@@ -417,7 +417,7 @@ func (e *shardElection) begin(ctx context.Context, missing time.Time) error {
 
 // change makes the count the agreed one while this process holds the Leases of all shards of another count. It takes them in order, so
 // that of several processes one gets all, and gives up if one is not free in time: then its process may serve on. The agreement is
-// read first: whoever begins to serve from then on, also after the Leases held here have expired, writes it.
+// read first: a shard that begins to serve from then on, also after the Leases held here have expired, writes it.
 func (e *shardElection) change(ctx context.Context, from agreement) error {
 	present, agreed, err := e.read(ctx)
 	if err != nil {

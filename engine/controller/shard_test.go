@@ -36,7 +36,7 @@ func TestEachResourceIsInOneShard(t *testing.T) {
 			uid := types.UID(fmt.Sprintf("0b5e%04d-4c1e-4f6a-9d1e-%012d", i, i*i))
 			owners := 0
 			for shard := range count {
-				if (Shard{shard, count}).Owns(uid) {
+				if (Shard{shard, count}).Contains(uid) {
 					owners++
 					sizes[shard]++
 				}
@@ -52,7 +52,7 @@ func TestEachResourceIsInOneShard(t *testing.T) {
 		}
 	}
 	// A hash that changes with a version of the engine would let an old and a new process have one resource.
-	if !(Shard{1, 3}).Owns("a") || !(Shard{2, 3}).Owns("g") {
+	if !(Shard{1, 3}).Contains("a") || !(Shard{2, 3}).Contains("g") {
 		t.Error("the hash is another one than before")
 	}
 }

@@ -53,7 +53,7 @@ type notedEvent struct {
 	before, after client.Object
 }
 
-// event returns the event as it is noted. What differs is only looked for where somebody has written.
+// event returns the event as it is noted. What differs is only looked for where another client has written.
 func (e notedEvent) event() history.Event {
 	kind := e.after.GetObjectKind().GroupVersionKind()
 	out := history.Event{Trigger: history.Trigger{

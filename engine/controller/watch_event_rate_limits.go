@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-// eventRateLimits limits how often events enqueue resources. Whoever may write an object that belongs to
+// eventRateLimits limits how often events enqueue resources. Any user who can write an object that belongs to
 // a resource, or pretends to, has the resource reconciled by each write. So each object may do that a
 // few times at once and then at intervals. Each resource is limited as well, whichever objects enqueue
 // it, as names of objects cost nothing. A request that has to wait is never lost: it is in the queue

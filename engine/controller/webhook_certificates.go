@@ -98,7 +98,7 @@ func (m *Manager) serveCertificates(host string) (*webhookCertificates, error) {
 		return nil, err
 	}
 	// This cache does not say that it needs no leader election.
-	return c, errors.Join(m.manager.Add(everyProcess(c.cache.Start)), m.manager.Add(everyProcess(c.read)), m.addFirst(manager.RunnableFunc(c.keep)))
+	return c, errors.Join(m.manager.Add(everyProcess(c.cache.Start)), m.manager.Add(everyProcess(c.read)), m.addSingleton(manager.RunnableFunc(c.keep)))
 }
 
 // selection returns the objects that are watched, each by its name, so that rights on others are not needed.
@@ -312,7 +312,7 @@ func (c *webhookCertificates) tellDefinition(ctx context.Context, name string, a
 	}
 	err = c.direct.Patch(ctx, definition, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
-		c.wake() // nobody else says that it has changed
+		c.wake() // nothing else says that it has changed
 		return true, nil
 	}
 	return true, err

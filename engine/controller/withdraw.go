@@ -26,13 +26,13 @@ func (m *Manager) Withdraw(ctx context.Context, p *program.Program) error {
 	if c.patches != nil {
 		c.as.patches.Remove(c.patches)
 	}
-	// The watch of the kind goes on: the client waits for its own writes on that one for good, so a client that
-	// is to serve the kind again cannot have another one.
+	// The watch of the kind is not stopped. The client waits on it for its own writes to appear, and cannot be given
+	// another watch if the kind is served again.
 	kind := p.GroupVersionKind()
 	never := m.held.holds(kind.GroupKind())
 	m.release(kind.GroupKind())
 	// The controller of a kind that is held has not begun. Until each package has been tried, it may be served again, and is looked for
-	// afterwards as any other kind; nobody would look for it later.
+	// afterwards as any other kind; once that search is over, nothing would look for it.
 	if never && !m.packageMissing.looksForWaiting() {
 		c.leave()
 		return nil

@@ -32,13 +32,13 @@ type Effect struct {
 func Effects(changes []cluster.ObjectChange, wanted func(cluster.Ref) bool) []Effect {
 	at := map[cluster.Ref]int{}
 	var all []Effect
-	var first []cluster.Verb
+	var first []cluster.Operation
 	for _, c := range changes {
 		id := c.Ref.Identity()
 		i, known := at[id]
 		if !known {
 			i = len(all)
-			at[id], all, first = i, append(all, Effect{Ref: c.Ref, Before: c.Before}), append(first, c.Verb)
+			at[id], all, first = i, append(all, Effect{Ref: c.Ref, Before: c.Before}), append(first, c.Operation)
 		}
 		all[i] = all[i].and(c, first[i])
 	}
@@ -55,9 +55,9 @@ func Effects(changes []cluster.ObjectChange, wanted func(cluster.Ref) bool) []Ef
 	return out
 }
 
-// and returns the effect with one more change, given the verb of the first one.
-func (e Effect) and(c cluster.ObjectChange, first cluster.Verb) Effect {
-	switch c.Verb {
+// and returns the effect with one more change, given the operation of the first one.
+func (e Effect) and(c cluster.ObjectChange, first cluster.Operation) Effect {
+	switch c.Operation {
 	case cluster.Deleted:
 		e.Outcome, e.After = Deleted, nil
 		return e

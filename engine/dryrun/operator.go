@@ -60,7 +60,7 @@ func complete(r *reconcile.Reconciler, kind schema.GroupVersionKind, c *clock) {
 
 // reconcile reconciles a resource once. It returns when to do so again without a change, or 0.
 func (o operator) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	return o.ReconcileUnpaced(ctx, key, o.evaluates, o.clock.pass)
+	return o.ReconcileWithoutStatusDelay(ctx, key, o.evaluates, o.clock.pass)
 }
 
 // noEvents records no events.

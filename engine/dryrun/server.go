@@ -178,7 +178,7 @@ func (s *Server) subsystems(ctx context.Context, changes []cluster.ObjectChange)
 // written returns the resource that a change would have left behind: a deleted one as it is while
 // it waits for its finalizers.
 func (s *Server) written(ctx context.Context, change cluster.Change) (*unstructured.Unstructured, error) {
-	if change.Verb != cluster.Deleted {
+	if change.Operation != cluster.Deleted {
 		return s.cluster.GetLive(ctx, change.Ref)
 	}
 	u, err := s.cluster.Cluster.GetLive(ctx, change.Ref)

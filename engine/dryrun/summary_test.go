@@ -13,8 +13,8 @@ import (
 
 func TestASummarySaysFirstWhatSomebodyMayRegret(t *testing.T) {
 	t.Parallel()
-	change := func(verb cluster.Verb, kind, name string) cluster.ObjectChange {
-		return cluster.ObjectChange{Change: cluster.Change{Verb: verb, Ref: cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}, Name: name}}}
+	change := func(op cluster.Operation, kind, name string) cluster.ObjectChange {
+		return cluster.ObjectChange{Change: cluster.Change{Operation: op, Ref: cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}, Name: name}}}
 	}
 	// A rollout wants two Deployments, one of them in a component that is excluded.
 	rendered := func(name string) program.Component {

@@ -184,7 +184,7 @@ func (w *World) learnScope(object *unstructured.Unstructured) error {
 // apply, if it has none: kubectl leaves them out of what it prints, and nothing shows that anybody
 // has changed the object since.
 func withManagedFields(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if object.GetAnnotations()[ownership.AppliedMark] == "" || len(object.GetManagedFields()) > 0 {
+	if object.GetAnnotations()[ownership.AppliedAnnotation] == "" || len(object.GetManagedFields()) > 0 {
 		return object, nil
 	}
 	fields, err := memory.AppliedFields(object)
@@ -322,7 +322,7 @@ func (w *World) step(ctx context.Context, o operator, key types.NamespacedName) 
 	}
 	written := w.next()
 	for _, e := range written {
-		if e.Ref.Identity() != step.Resource.Identity() || e.Verb == cluster.Deleted {
+		if e.Ref.Identity() != step.Resource.Identity() || e.Operation == cluster.Deleted {
 			step.Changes = append(step.Changes, e)
 		}
 	}

@@ -76,7 +76,7 @@ func run(t *testing.T, w *dryrun.World, look func(dryrun.Step)) []string {
 	var out []string
 	if err := w.Run(t.Context(), func(s dryrun.Step) {
 		for _, c := range s.Changes {
-			out = append(out, string(c.Verb)+" "+c.Ref.Kind+" "+c.Ref.Name)
+			out = append(out, string(c.Operation)+" "+c.Ref.Kind+" "+c.Ref.Name)
 		}
 		if s.Err != nil {
 			t.Errorf("step %d: %v", s.Number, s.Err)
@@ -118,7 +118,7 @@ func TestASubsystemIsReadyWhenItsOperatorSaysSo(t *testing.T) {
 			put(t, w, "Parent", map[string]any{})
 			childFirst := func(s dryrun.Step) {
 				for _, c := range s.Changes {
-					if ready, why := w.Ready(refOf("Child")); c.Ref.Name == "after" && c.Verb != "delete" && !ready {
+					if ready, why := w.Ready(refOf("Child")); c.Ref.Name == "after" && c.Operation != "delete" && !ready {
 						t.Errorf("what comes after the child is written while that is not ready: %s", why)
 					}
 				}
@@ -332,8 +332,8 @@ func TestWhatWasReadFromAClusterIsTakenAsItWasThere(t *testing.T) {
 					owners[i].UID = "live-" + owners[i].UID
 				}
 				u.SetOwnerReferences(owners)
-				if marks := u.GetAnnotations(); marks[ownership.UIDMark] != "" {
-					marks[ownership.UIDMark] = "live-" + marks[ownership.UIDMark]
+				if marks := u.GetAnnotations(); marks[ownership.OwnerUIDAnnotation] != "" {
+					marks[ownership.OwnerUIDAnnotation] = "live-" + marks[ownership.OwnerUIDAnnotation]
 					u.SetAnnotations(marks)
 				}
 				row.edit(u)

@@ -104,15 +104,15 @@ func TestATemplateForetellsWhatCUEHasNotEvaluatedYet(t *testing.T) {
 	p := form{data: "data: {a: cr.spec.name, b: live.web.cm.data.a}"}.load(t)
 	b := &countingBackend{Backend: evaluate.InProcess(p)}
 	e := evaluate.New(p, evaluate.Options{Backend: b, Templates: evaluate.TemplatesChecked})
-	foretold := func(s program.Session) bool {
+	predicted := func(s program.Session) bool {
 		t.Helper()
 		before := len(b.asked)
-		got, known := e.Foretell(s)
+		got, known := e.Predict(s)
 		if want, _ := p.Evaluate(s); known && !reflect.DeepEqual(got, want) {
-			t.Errorf("it foretells something else (-CUE +foretold):\n%s", cmp.Diff(want, got))
+			t.Errorf("it predicts something else (-CUE +predicted):\n%s", cmp.Diff(want, got))
 		}
 		if len(b.asked) != before {
-			t.Error("CUE is asked to foretell it")
+			t.Error("CUE is asked to predict it")
 		}
 		return known
 	}
@@ -124,39 +124,39 @@ func TestATemplateForetellsWhatCUEHasNotEvaluatedYet(t *testing.T) {
 	}
 	first, second := checkedSession("1", "x", "a"), checkedSession("2", "y", "a")
 	for range 2 {
-		if foretold(first) {
-			t.Error("it is foretold without a template")
+		if predicted(first) {
+			t.Error("it is predicted without a template")
 		}
 	}
 	if evaluated(first); len(b.asked) != 1 || !strings.HasPrefix(b.asked[0], "compile") {
 		t.Errorf("asking for what is not known keeps others from compiling: %v", b.asked)
 	}
-	if foretold(first) || foretold(checkedSession("1", "x", "b")) {
+	if predicted(first) || predicted(checkedSession("1", "x", "b")) {
 		t.Error("CUE has evaluated that, so an evaluation costs no more")
 	}
 	for range 2 {
-		if !foretold(second) {
-			t.Error("what has a template is not foretold")
+		if !predicted(second) {
+			t.Error("what has a template is not predicted")
 		}
 	}
 	if evaluated(second); len(b.asked) != 2 {
-		t.Errorf("what was foretold counts as what CUE has evaluated: %v", b.asked)
+		t.Errorf("what was predicted counts as what CUE has evaluated: %v", b.asked)
 	}
 	known := 0
 	for i := range 100 {
-		if foretold(checkedSession(fmt.Sprint(10+i), "z", "a")) {
+		if predicted(checkedSession(fmt.Sprint(10+i), "z", "a")) {
 			known++
 		}
 	}
 	if known != 95 {
-		t.Errorf("%d of 100 are foretold, and one of 20 has to be evaluated", known)
+		t.Errorf("%d of 100 are predicted, and one of 20 has to be evaluated", known)
 	}
 	for _, mode := range []evaluate.Templates{evaluate.TemplatesOn, evaluate.TemplatesOff} {
 		other := evaluate.New(p, evaluate.Options{Templates: mode})
 		if _, err := other.Evaluate(first); err != nil {
 			t.Fatal(err)
 		}
-		if _, known := other.Foretell(second); known {
+		if _, known := other.Predict(second); known {
 			t.Errorf("with templates %s, an evaluation costs the same", mode)
 		}
 	}
@@ -187,8 +187,8 @@ func TestNothingIsConfirmedThatShowsASecret(t *testing.T) {
 				secret := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s", "uid": "u"}, "stringData": map[string]any{"pin": fmt.Sprint(i%3, "24-canary")}}
 				s.Inputs = map[string]program.Found{"s": {Objects: []map[string]any{secret}}}
 				want, wantErr := p.Evaluate(s)
-				if r, known := e.Foretell(s); known && !reflect.DeepEqual(r, want) {
-					t.Errorf("session %d: it foretells something else (-CUE +foretold):\n%s", i, cmp.Diff(want, r))
+				if r, known := e.Predict(s); known && !reflect.DeepEqual(r, want) {
+					t.Errorf("session %d: it predicts something else (-CUE +predicted):\n%s", i, cmp.Diff(want, r))
 				}
 				if got, err := e.Evaluate(s); !reflect.DeepEqual(got, want) || fmt.Sprint(err) != fmt.Sprint(wantErr) {
 					t.Errorf("session %d: errors %v and %v (-CUE +confirmed):\n%s", i, wantErr, err, cmp.Diff(want, got))

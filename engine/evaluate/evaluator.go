@@ -92,8 +92,8 @@ type Evaluator struct {
 	hits atomic.Int64
 	// confirmations counts the answers of templates that CUE was asked to confirm.
 	confirmations atomic.Int64
-	// foretold counts the sessions of which a template could foretell something.
-	foretold atomic.Int64
+	// predicted counts the sessions of which a template could predict something.
+	predicted atomic.Int64
 }
 
 // created counts Evaluators.
@@ -199,10 +199,10 @@ func (e *Evaluator) byCUE(ctx context.Context, s program.Session, view program.V
 	return e.said(s, view, out, err)
 }
 
-// Foretell returns what a template says of a session that CUE has not evaluated since the process started, or since its
+// Predict returns what a template says of a session that CUE has not evaluated since the process started, or since its
 // resource was changed, and whether there is one. Evaluate would ask CUE to confirm that, so nothing may be written because
 // of it. One of some sessions has to be confirmed all the same.
-func (e *Evaluator) Foretell(s program.Session) (program.Rollout, bool) {
+func (e *Evaluator) Predict(s program.Session) (program.Rollout, bool) {
 	if e.options.Templates != TemplatesChecked {
 		return program.Rollout{}, false
 	}
@@ -213,7 +213,7 @@ func (e *Evaluator) Foretell(s program.Session) (program.Rollout, bool) {
 	}
 	t := e.held(e.cache.placeOf(view, tenantOf(s), e.options.Now()))
 	r, has := e.expected(t, view)
-	if !has || e.foretold.Add(1)%compareEvery == 0 {
+	if !has || e.predicted.Add(1)%compareEvery == 0 {
 		return program.Rollout{}, false
 	}
 	e.metrics.evaluated(byTemplate, time.Since(began))

@@ -37,7 +37,7 @@ const (
 func ClaimOn(live *unstructured.Unstructured) (Claim, bool) {
 	marks := live.GetAnnotations()
 	kind, key, ok := ParseOwner(marks[OwnerAnnotation])
-	if !ok || marks[AdoptMark] != adopts {
+	if !ok || marks[AdoptAnnotation] != adopts {
 		return Claim{}, false
 	}
 	c := Claim{Kind: kind, Key: key, Mark: marks[OwnerAnnotation], Evidence: ByMark}
@@ -59,11 +59,11 @@ func decideAdoption(want Desired, live *unstructured.Unstructured, whose string)
 	kept := fmt.Sprintf("it exists already and belongs to %s, which keeps it: its own policy says adopt: true", claim.Mark)
 	switch {
 	case claimed && want.Policy.Adopt:
-		return Action{Verb: Conflict, Reason: kept}
+		return Action{Decision: Conflict, Reason: kept}
 	case claimed:
-		return Action{Verb: Refuse, Reason: kept}
+		return Action{Decision: Refuse, Reason: kept}
 	case want.Policy.Adopt:
-		return Action{Verb: Adopt, Reason: "taken over from " + whose}
+		return Action{Decision: Adopt, Reason: "taken over from " + whose}
 	}
-	return Action{Verb: Refuse, Reason: fmt.Sprintf("it exists already and belongs to %s; policy.%s.adopt: true takes it over", whose, want.Object)}
+	return Action{Decision: Refuse, Reason: fmt.Sprintf("it exists already and belongs to %s; policy.%s.adopt: true takes it over", whose, want.Object)}
 }

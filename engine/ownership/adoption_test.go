@@ -28,30 +28,30 @@ func TestOfTwoThatAdoptTheOneThatHasTheObjectKeepsIt(t *testing.T) {
 	}{
 		"both adopt": {
 			reason: "they would take it from each other forever", theirs: program.Policy{Adopt: true}, mine: program.Policy{Adopt: true},
-			want: ownership.Action{Verb: ownership.Conflict, Reason: kept}, proof: ownership.ByReference,
+			want: ownership.Action{Decision: ownership.Conflict, Reason: kept}, proof: ownership.ByReference,
 		},
 		"both adopt, and nothing but marks is left of the owner": {
 			reason: "it may be gone", theirs: program.Policy{Adopt: true}, mine: program.Policy{Adopt: true}, edit: unreferred,
-			want: ownership.Action{Verb: ownership.Conflict, Reason: kept}, proof: ownership.ByMark,
+			want: ownership.Action{Decision: ownership.Conflict, Reason: kept}, proof: ownership.ByMark,
 		},
 		"the owner adopts": {
 			reason: "to say adopt would not help", theirs: program.Policy{Adopt: true},
-			want: ownership.Action{Verb: ownership.Refuse, Reason: kept}, proof: ownership.ByReference,
+			want: ownership.Action{Decision: ownership.Refuse, Reason: kept}, proof: ownership.ByReference,
 		},
 		"the owner does not": {
 			reason: "E6", mine: program.Policy{Adopt: true},
-			want: ownership.Action{Verb: ownership.Adopt, Reason: "taken over from Shop other"},
+			want: ownership.Action{Decision: ownership.Adopt, Reason: "taken over from Shop other"},
 		},
 		"a controller without marks took it": {
 			reason: "the marks are those of an owner before", theirs: program.Policy{Adopt: true}, mine: program.Policy{Adopt: true}, edit: controlledBy("Robot", "other", "3"),
-			want: ownership.Action{Verb: ownership.Adopt, Reason: "taken over from Robot other"},
+			want: ownership.Action{Decision: ownership.Adopt, Reason: "taken over from Robot other"},
 		},
 		"other references do not matter": {
 			reason: "only the controller's does", theirs: program.Policy{Adopt: true}, mine: program.Policy{Adopt: true},
 			edit: func(u *unstructured.Unstructured) {
 				u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "bystander", UID: "4"}})
 			},
-			want: ownership.Action{Verb: ownership.Conflict, Reason: kept}, proof: ownership.ByMark,
+			want: ownership.Action{Decision: ownership.Conflict, Reason: kept}, proof: ownership.ByMark,
 		},
 	}
 	for name, row := range rows {

@@ -103,7 +103,7 @@ func (e Entry) fault() (field, problem string) {
 		required    bool
 	}{
 		{"apiVersion", e.APIVersion, maxVersion, true}, {"kind", e.Kind, maxName, true}, {"name", e.Name, maxName, true},
-		{"namespace", e.Namespace, maxNamespace, false}, {"digest", e.Digest, maxDigest, false}, {"uid", e.UID, maxUID, false}, {"content", e.Content, maxDigest, false},
+		{"namespace", e.Namespace, maxNamespace, false}, {"digest", e.Digest, maxDigest, false}, {"uid", e.UIDPrefix, maxUID, false}, {"content", e.Content, maxDigest, false},
 	} {
 		if f.required && f.value == "" {
 			return f.name, "is missing"

@@ -154,17 +154,17 @@ func TestDecide(t *testing.T) {
 		edit   []func(*unstructured.Unstructured)
 		want   ownership.Action
 	}{
-		"in sync":               {reason: "it costs no request", want: ownership.Action{Verb: ownership.Keep}},
-		"another manifest":      {reason: "the spec changed", edit: []func(*unstructured.Unstructured){annotated(ownership.AppliedMark, "old")}, want: ownership.Action{Verb: ownership.Update}},
-		"without its digest":    {reason: "E7: nobody but us has one", edit: []func(*unstructured.Unstructured){func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }}, want: ownership.Action{Verb: ownership.Repair, Reason: "its annotations were removed by somebody else"}},
-		"created and let be":    {reason: "createOnly", policy: program.Policy{Apply: "createOnly"}, edit: []func(*unstructured.Unstructured){annotated(ownership.AppliedMark, "old")}, want: ownership.Action{Verb: ownership.Keep}},
-		"being deleted":         {reason: "it has to go before it can come back", edit: []func(*unstructured.Unstructured){deleted}, want: ownership.Action{Verb: ownership.WaitForDeletion, Reason: "it is still being deleted"}},
-		"somebody else's":       {reason: "E6", edit: []func(*unstructured.Unstructured){controlledBy("Other", "o", "9")}, want: ownership.Action{Verb: ownership.Refuse, Reason: "it exists already and belongs to Other o; policy.settings.adopt: true takes it over"}},
-		"another Shop's":        {reason: "E6", edit: []func(*unstructured.Unstructured){controlledBy("Shop", "other", "9")}, want: ownership.Action{Verb: ownership.Refuse, Reason: "it exists already and belongs to Shop other; policy.settings.adopt: true takes it over"}},
-		"taken over":            {reason: "the package says so", policy: program.Policy{Adopt: true}, edit: []func(*unstructured.Unstructured){controlledBy("Other", "o", "9")}, want: ownership.Action{Verb: ownership.Adopt, Reason: "taken over from Other o"}},
-		"a predecessor's":       {reason: "B2: same name, other UID", edit: []func(*unstructured.Unstructured){controlledBy("Shop", "shop", "0")}, want: ownership.Action{Verb: ownership.WaitForDeletion, Reason: "it belongs to a deleted Shop of the same name and is about to be garbage-collected"}},
-		"marked by another":     {reason: "E6: objects elsewhere have no reference", edit: []func(*unstructured.Unstructured){func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) }, annotated(ownership.OwnerAnnotation, "Shop.example.com default/other")}, want: ownership.Action{Verb: ownership.Refuse, Reason: "it exists already and belongs to Shop.example.com default/other; policy.settings.adopt: true takes it over"}},
-		"without its reference": {reason: "E7: the mark says that it is ours", edit: []func(*unstructured.Unstructured){func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) }}, want: ownership.Action{Verb: ownership.Repair, Reason: "metadata.ownerReferences was changed by somebody else"}},
+		"in sync":               {reason: "it costs no request", want: ownership.Action{Decision: ownership.Keep}},
+		"another manifest":      {reason: "the spec changed", edit: []func(*unstructured.Unstructured){annotated(ownership.AppliedAnnotation, "old")}, want: ownership.Action{Decision: ownership.Update}},
+		"without its digest":    {reason: "E7: nobody but us has one", edit: []func(*unstructured.Unstructured){func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }}, want: ownership.Action{Decision: ownership.Repair, Reason: "its annotations were removed by somebody else"}},
+		"created and let be":    {reason: "createOnly", policy: program.Policy{Apply: "createOnly"}, edit: []func(*unstructured.Unstructured){annotated(ownership.AppliedAnnotation, "old")}, want: ownership.Action{Decision: ownership.Keep}},
+		"being deleted":         {reason: "it has to go before it can come back", edit: []func(*unstructured.Unstructured){deleted}, want: ownership.Action{Decision: ownership.WaitForDeletion, Reason: "it is still being deleted"}},
+		"somebody else's":       {reason: "E6", edit: []func(*unstructured.Unstructured){controlledBy("Other", "o", "9")}, want: ownership.Action{Decision: ownership.Refuse, Reason: "it exists already and belongs to Other o; policy.settings.adopt: true takes it over"}},
+		"another Shop's":        {reason: "E6", edit: []func(*unstructured.Unstructured){controlledBy("Shop", "other", "9")}, want: ownership.Action{Decision: ownership.Refuse, Reason: "it exists already and belongs to Shop other; policy.settings.adopt: true takes it over"}},
+		"taken over":            {reason: "the package says so", policy: program.Policy{Adopt: true}, edit: []func(*unstructured.Unstructured){controlledBy("Other", "o", "9")}, want: ownership.Action{Decision: ownership.Adopt, Reason: "taken over from Other o"}},
+		"a predecessor's":       {reason: "B2: same name, other UID", edit: []func(*unstructured.Unstructured){controlledBy("Shop", "shop", "0")}, want: ownership.Action{Decision: ownership.WaitForDeletion, Reason: "it belongs to a deleted Shop of the same name and is about to be garbage-collected"}},
+		"marked by another":     {reason: "E6: objects elsewhere have no reference", edit: []func(*unstructured.Unstructured){func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) }, annotated(ownership.OwnerAnnotation, "Shop.example.com default/other")}, want: ownership.Action{Decision: ownership.Refuse, Reason: "it exists already and belongs to Shop.example.com default/other; policy.settings.adopt: true takes it over"}},
+		"without its reference": {reason: "E7: the mark says that it is ours", edit: []func(*unstructured.Unstructured){func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) }}, want: ownership.Action{Decision: ownership.Repair, Reason: "metadata.ownerReferences was changed by somebody else"}},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
-	if got := ownership.Decide(stamp(t, rendered(program.Policy{})), nil, owner); got.Verb != ownership.Create {
+	if got := ownership.Decide(stamp(t, rendered(program.Policy{})), nil, owner); got.Decision != ownership.Create {
 		t.Errorf("nothing is there: got %v", got)
 	}
 }
@@ -246,7 +246,7 @@ func TestALargeInventoryFitsIntoAStatus(t *testing.T) {
 	for i := range 1000 {
 		entries = append(entries, ownership.Entry{
 			Object: fmt.Sprintf("object-%d", i), APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy",
-			Name: fmt.Sprintf("a-name-of-forty-characters-and-more-%04d", i), Digest: "0123456789abcdef", UID: "01234567",
+			Name: fmt.Sprintf("a-name-of-forty-characters-and-more-%04d", i), Digest: "0123456789abcdef", UIDPrefix: "01234567",
 		})
 	}
 	b, err := json.Marshal(ownership.Inventory{}.With("all", nil, entries))

@@ -12,7 +12,7 @@ import (
 )
 
 // An UnreadableError says which part of an inventory cannot be read. To guess would
-// lose objects: of a kind that nobody serves, for one, there are none.
+// lose objects: of a kind that is not served, for one, there are none.
 type UnreadableError struct {
 	// Path is where it is, such as [0].objects[1].kind.
 	Path    string

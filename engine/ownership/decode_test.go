@@ -81,7 +81,7 @@ func TestAnInventoryIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	want := ownership.Inventory{
 		{Component: "config", Objects: []ownership.Entry{
-			{Object: "role", APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "r", ClusterScoped: true, Digest: "d", UID: "u", Orphan: true},
+			{Object: "role", APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "r", ClusterScoped: true, Digest: "d", UIDPrefix: "u", Orphan: true},
 			{Object: "job", APIVersion: "batch/v1", Kind: "Job", Name: "j", Digest: "d", Content: "c", Ended: ownership.Succeeded, Last: `{"succeeded":1}`},
 			{Object: "far", APIVersion: "v1", Kind: "ConfigMap", Namespace: "elsewhere", Name: "c"},
 		}},
@@ -108,7 +108,7 @@ func TestAnInventoryIsStoredInThisForm(t *testing.T) {
 	t.Parallel()
 	stored := ownership.Inventory{
 		{Component: "config", Objects: []ownership.Entry{
-			{Object: "role", APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "r", ClusterScoped: true, Digest: "d", UID: "u", Orphan: true},
+			{Object: "role", APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "r", ClusterScoped: true, Digest: "d", UIDPrefix: "u", Orphan: true},
 			{Object: "job", APIVersion: "batch/v1", Kind: "Job", Name: "j", Content: "c", Ended: ownership.Succeeded, Last: `{"succeeded":1}`},
 			{Object: "far", APIVersion: "v1", Kind: "ConfigMap", Namespace: "elsewhere", Name: "c", Ended: ownership.Failed},
 		}},

@@ -20,6 +20,6 @@
 // defaults, quantities and webhooks change them. It asks two questions instead:
 // is the manifest that was last applied the same (its digest is an annotation on
 // the object), and does the engine still own each field of it (managedFields)?
-// Whoever changes or removes a field takes its ownership away, so drift shows
-// without a request, and settles after one apply.
+// Another client that changes or removes a field takes its ownership away, so
+// drift shows without a request, and one apply repairs it.
 package ownership

@@ -65,9 +65,9 @@ func operationsOf(p program.Policy) []metav1.ManagedFieldsOperationType {
 	return []metav1.ManagedFieldsOperationType{metav1.ManagedFieldsOperationApply}
 }
 
-// Drops reports whether an apply without a reference to an owner removes that reference: only
+// ApplyRemovesOwnerReference reports whether an apply without a reference to an owner removes that reference: only
 // the engine has applied it.
-func Drops(live *unstructured.Unstructured, owner types.UID) bool {
+func ApplyRemovesOwnerReference(live *unstructured.Unstructured, owner types.UID) bool {
 	path := fieldpath.MakePathOrDie("metadata", "ownerReferences", fieldpath.KeyByFields("uid", string(owner)))
 	applied := false
 	for _, m := range ManagedFields(live) {

@@ -16,7 +16,7 @@ func TestOfSeveralWritersTheLastIsNamed(t *testing.T) {
 {manager: last, operation: Update, time: "2026-01-01T00:00:03Z", fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:spec: {f:sessionAffinity: {}}}},
 {manager: earlier, operation: Update, time: "2026-01-01T00:00:02Z", fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:spec: {f:clusterIP: {}}}}]}}`)
 	manifest := `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: ClusterIP}}`
-	if field, manager := ownership.Lost(ownership.Desired{Manifest: fromYAML(t, manifest)}, live); field != "spec.type" || manager != "last" {
+	if field, manager := ownership.LostField(ownership.Desired{Manifest: fromYAML(t, manifest)}, live); field != "spec.type" || manager != "last" {
 		t.Errorf("got %q by %q", field, manager)
 	}
 }
@@ -69,7 +69,7 @@ func TestLostFieldsOfListsAndReplacements(t *testing.T) {
 				Manifest: fromYAML(t, `{apiVersion: v1, kind: Thing, metadata: {name: a}, spec: `+row.manifest+`}`),
 				Policy:   program.Policy{Apply: row.policy},
 			}
-			if field, _ := ownership.Lost(want, fromYAML(t, row.live)); field != row.want {
+			if field, _ := ownership.LostField(want, fromYAML(t, row.live)); field != row.want {
 				t.Errorf("%s: got %q, want %q", row.reason, field, row.want)
 			}
 		})
@@ -100,7 +100,7 @@ func TestAnApplyDropsOnlyAReferenceThatTheEngineAloneHasApplied(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			live := fromYAML(t, `{apiVersion: v1, kind: Thing, metadata: {name: a, managedFields: [`+strings.Join(row.entries, ", ")+`]}}`)
-			if got := ownership.Drops(live, "9"); got != row.want {
+			if got := ownership.ApplyRemovesOwnerReference(live, "9"); got != row.want {
 				t.Errorf("%s: got %t, want %t", row.reason, got, row.want)
 			}
 		})
@@ -118,7 +118,7 @@ func TestAManifestWithoutADigestIsComparedEachTime(t *testing.T) {
 		{"nobody has applied the second field", `{size: 1, type: b}`, "spec.type"},
 	} {
 		want := ownership.Desired{Manifest: fromYAML(t, `{apiVersion: v1, kind: Thing, metadata: {name: a}, spec: `+row.spec+`}`)}
-		if field, _ := ownership.Lost(want, live); field != row.want {
+		if field, _ := ownership.LostField(want, live); field != row.want {
 			t.Errorf("%s: %q is lost, want %q", row.reason, field, row.want)
 		}
 	}

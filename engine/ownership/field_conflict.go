@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Lost returns a field of a live object that the engine has lost to another field manager, and that
+// LostField returns a field of a live object that the engine has lost to another field manager, and that
 // manager. The manager is "" if it is unknown, as when the field was removed.
-func Lost(want Desired, live *unstructured.Unstructured) (field, manager string) {
+func LostField(want Desired, live *unstructured.Unstructured) (field, manager string) {
 	path, lost := driftedField(want, live)
 	if !lost {
 		return "", ""
@@ -52,10 +52,10 @@ func owns(set *fieldpath.Set, path fieldpath.Path) bool {
 	return len(path) > 0
 }
 
-// Differs returns a field of a manifest that has another value in a live object, or "". It compares
+// DifferingField returns a field of a manifest that has another value in a live object, or "". It compares
 // only what is rendered, so that defaults of the API server count for nothing, and no metadata, of
 // which the marks always differ.
-func Differs(want Desired, live *unstructured.Unstructured) string {
+func DifferingField(want Desired, live *unstructured.Unstructured) string {
 	if path := firstDifference(nil, without(want.Manifest.Object, "apiVersion", "kind", "metadata"), live.Object); path != nil {
 		return textOf(path)
 	}

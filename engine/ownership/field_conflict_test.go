@@ -49,7 +49,7 @@ func TestWhoHasTakenAFieldIsNamed(t *testing.T) {
 {manager: late, operation: Update, time: "2026-01-01T00:00:03Z", fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:spec: {f:internalTrafficPolicy: {}}}},
 {manager: timeless, operation: Update, fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:spec: {f:externalName: {}}}},
 {manager: controller, operation: Update, subresource: status, time: "2026-01-01T00:00:04Z", fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:status: {}}}]}}`)
-			field, manager := ownership.Lost(ownership.Desired{Manifest: fromYAML(t, fightManifest)}, live)
+			field, manager := ownership.LostField(ownership.Desired{Manifest: fromYAML(t, fightManifest)}, live)
 			if field != row.field || manager != row.manager {
 				t.Errorf("%s: got %q by %q, want %q by %q", row.reason, field, manager, row.field, row.manager)
 			}
@@ -65,7 +65,7 @@ func TestAFieldThatIsRenderedDifferentlyIsNamed(t *testing.T) {
 		`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: NodePort, ports: [{name: http, port: 80}], externalIPs: [192.0.2.1]}}`:                                       "spec.type",
 		`{apiVersion: v1, kind: Service, metadata: {name: a}}`: "spec.externalIPs",
 	} {
-		if got := ownership.Differs(ownership.Desired{Manifest: fromYAML(t, fightManifest)}, fromYAML(t, text)); got != want {
+		if got := ownership.DifferingField(ownership.Desired{Manifest: fromYAML(t, fightManifest)}, fromYAML(t, text)); got != want {
 			t.Errorf("got %q, want %q, for %s", got, want, text)
 		}
 	}

@@ -68,7 +68,7 @@ func (inv Inventory) WithFinished(ownerNamespace string, last *unstructured.Unst
 			return
 		}
 		e.Ended, e.Last = NotFinished, ""
-		if how != NotFinished && e.Content != "" && last.GetAnnotations()[AppliedMark] == e.Digest {
+		if how != NotFinished && e.Content != "" && last.GetAnnotations()[AppliedAnnotation] == e.Digest {
 			e.Ended, e.Last = how, shortStatus(last)
 		}
 	})

@@ -26,7 +26,7 @@ func TestHowAnObjectHasFinishedIsKeptOnlyOfWhatWasApplied(t *testing.T) {
 			t.Parallel()
 			last := &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "batch/v1", "kind": "Job",
-				"metadata": map[string]any{"namespace": "default", "name": "migrate", "annotations": map[string]any{ownership.AppliedMark: row.digest}},
+				"metadata": map[string]any{"namespace": "default", "name": "migrate", "annotations": map[string]any{ownership.AppliedAnnotation: row.digest}},
 				"status":   map[string]any{"succeeded": int64(1)},
 			}}
 			before := ownership.Inventory{{Component: "a", Objects: []ownership.Entry{

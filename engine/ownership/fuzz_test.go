@@ -69,7 +69,7 @@ func FuzzMarks(f *testing.F) {
 			u.SetNamespace(namespace)
 			u.SetName(name)
 			u.SetUID(types.UID("01234567" + name))
-			u.SetAnnotations(map[string]string{ownership.ComponentMark: component, ownership.AfterMark: after, ownership.AppliedMark: digest, ownership.DeleteMark: digest, ownership.UIDMark: string(owner.UID)})
+			u.SetAnnotations(map[string]string{ownership.ComponentAnnotation: component, ownership.AfterAnnotation: after, ownership.AppliedAnnotation: digest, ownership.DeleteAnnotation: digest, ownership.OwnerUIDAnnotation: string(owner.UID)})
 			return u
 		}
 		objects := []*unstructured.Unstructured{objectWith(name, component, after), objectWith(name+"2", component2, after2), objectWith(name, component2, after)}

@@ -10,7 +10,7 @@ import (
 // renders it, or nil.
 //
 // It is the number of replicas, which a package stops rendering when an autoscaler takes over.
-// The API server would remove the field, like any that nobody applies any more, and default it to
+// The API server would remove the field, like any that no manager applies any more, and default it to
 // one, which takes a running application down.
 func ReplicasToHandOver(want Desired, live *unstructured.Unstructured) *unstructured.Unstructured {
 	replicas := []string{"spec", "replicas"}

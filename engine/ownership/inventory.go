@@ -42,8 +42,8 @@ type Entry struct {
 	// Digest is the digest of the manifest that was last applied; it is empty before. While a
 	// gate is closed, drift is repaired only towards that manifest.
 	Digest string `json:"digest,omitempty"`
-	// UID is the beginning of the UID of the object that was last seen to be the owner's.
-	UID string `json:"uid,omitempty"`
+	// UIDPrefix is the beginning of the UID of the object that was last seen to be the owner's.
+	UIDPrefix string `json:"uid,omitempty"`
 	// Orphan says that the object is left behind instead of being deleted.
 	Orphan bool `json:"orphan,omitempty"`
 	// Content is the digest of the applied manifest without its metadata, for kinds that finish.
@@ -126,7 +126,7 @@ func (e Entry) encode() map[string]any {
 	out := make(map[string]any, 8)
 	out["object"], out["apiVersion"], out["kind"], out["name"] = e.Object, e.APIVersion, e.Kind, e.Name
 	for _, f := range []struct{ name, value string }{
-		{"namespace", e.Namespace}, {"digest", e.Digest}, {"uid", e.UID}, {"content", e.Content}, {"ended", string(e.Ended)}, {"last", e.Last},
+		{"namespace", e.Namespace}, {"digest", e.Digest}, {"uid", e.UIDPrefix}, {"content", e.Content}, {"ended", string(e.Ended)}, {"last", e.Last},
 	} {
 		if f.value != "" {
 			out[f.name] = f.value
@@ -234,7 +234,7 @@ func (inv Inventory) WithGroups(groups ...Group) Inventory {
 type places struct {
 	groups  map[string]int
 	objects map[placeKey]int
-	// owners are the components of each object, one unless somebody has forged the inventory.
+	// owners are the components of each object, one unless the inventory was forged.
 	owners map[cluster.Ref][]string
 }
 
@@ -282,7 +282,7 @@ func (inv Inventory) withdrawn(except string, entry *Entry) Inventory {
 // knowing returns an entry with what another one knows of the object itself, whichever component
 // renders it.
 func (e Entry) knowing(known Entry) Entry {
-	e.UID, e.Content, e.Ended, e.Last = known.UID, known.Content, known.Ended, known.Last
+	e.UIDPrefix, e.Content, e.Ended, e.Last = known.UIDPrefix, known.Content, known.Ended, known.Last
 	return e
 }
 
@@ -335,7 +335,7 @@ func (inv Inventory) Seen(ownerNamespace string, objects ...*unstructured.Unstru
 	}
 	return inv.edited(func(_ string, e *Entry) {
 		if uid, seen := uids[e.Ref(ownerNamespace).Identity()]; seen {
-			e.UID = uid
+			e.UIDPrefix = uid
 		}
 	})
 }

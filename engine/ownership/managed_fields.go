@@ -18,7 +18,7 @@ import (
 
 // CompactManagedFields changes the fields of each entry of managedFields into text, for objects of a
 // cache. As maps they are most of an object's memory. The text is shared with other objects that
-// have the same. Such an object's managedFields are read by ManagedFields alone, and nobody may write it.
+// have the same. Such an object's managedFields are read by ManagedFields alone, and it must not be written.
 func CompactManagedFields(u *unstructured.Unstructured) {
 	for _, entry := range managedEntries(u) {
 		fields, is := entry["fieldsV1"].(map[string]any)
@@ -145,7 +145,7 @@ func ownedFields(live *unstructured.Unstructured, operations ...metav1.ManagedFi
 }
 
 // FieldSet returns the fields of an entry of managedFields, or nil if it has none that can be read. Others may have the
-// same set, so nobody may change it.
+// same set, so it must not be changed.
 func FieldSet(m metav1.ManagedFieldsEntry) *fieldpath.Set {
 	if m.FieldsV1 == nil {
 		return nil

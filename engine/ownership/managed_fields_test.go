@@ -21,8 +21,8 @@ type said struct {
 }
 
 func sayingOf(want ownership.Desired, live *unstructured.Unstructured) said {
-	s := said{Decision: ownership.Decide(want, live, owner), Drops: ownership.Drops(live, owner.UID), Salt: ownership.SaltOf(live)}
-	s.Field, s.Manager = ownership.Lost(want, live)
+	s := said{Decision: ownership.Decide(want, live, owner), Drops: ownership.ApplyRemovesOwnerReference(live, owner.UID), Salt: ownership.SaltOf(live)}
+	s.Field, s.Manager = ownership.LostField(want, live)
 	s.Situation, s.Whose = ownership.Classify(live, owner)
 	s.MayFollow = ownership.ReplicasToHandOver(want, live) != nil
 	return s
@@ -52,9 +52,9 @@ func TestManagedFieldsAsTextSayTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {
-		name string
-		do   func(*testing.T, *memory.Cluster, *unstructured.Unstructured) *unstructured.Unstructured
-		verb ownership.Verb
+		name     string
+		do       func(*testing.T, *memory.Cluster, *unstructured.Unstructured) *unstructured.Unstructured
+		decision ownership.Decision
 	}{
 		{"it is as it was applied", put("operetta", func(*unstructured.Unstructured) {}), ownership.Keep},
 		{"another manager adds a field", put("rival", set("x", "data", "more")), ownership.Keep},
@@ -70,8 +70,8 @@ func TestManagedFieldsAsTextSayTheSame(t *testing.T) {
 			if diff := cmp.Diff(sayingOf(want, live), sayingOf(want, compact)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", step.name, diff)
 			}
-			if got := ownership.Decide(want, compact, owner).Verb; got != step.verb {
-				t.Errorf("%s: the decision is %s, want %s", step.name, got, step.verb)
+			if got := ownership.Decide(want, compact, owner).Decision; got != step.decision {
+				t.Errorf("%s: the decision is %s, want %s", step.name, got, step.decision)
 			}
 		}
 	}
@@ -93,7 +93,7 @@ func BenchmarkDecideInSync(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if ownership.Decide(want, u, owner).Verb != ownership.Keep {
+				if ownership.Decide(want, u, owner).Decision != ownership.Keep {
 					b.Fatal("it is not in sync")
 				}
 			}
@@ -113,7 +113,7 @@ func TestAnObjectInSyncIsParsedOnce(t *testing.T) {
 	ownership.CompactManagedFields(compact)
 	allocations := func(u *unstructured.Unstructured) float64 {
 		return testing.AllocsPerRun(20, func() {
-			if ownership.Decide(want, u, owner).Verb != ownership.Keep {
+			if ownership.Decide(want, u, owner).Decision != ownership.Keep {
 				t.Error("it is not in sync")
 			}
 		})

@@ -45,7 +45,7 @@ func TestAnInventoryKeepsItsOrderWithoutSomeOfItsComponents(t *testing.T) {
 	}
 }
 
-func TestBackwardsHasNoCircle(t *testing.T) {
+func TestDeletionOrderBreaksCycles(t *testing.T) {
 	t.Parallel()
 	rows := map[string]struct {
 		reason string

@@ -21,30 +21,26 @@ const (
 	// name may be too long for a label; OwnerAnnotation has the name.
 	OwnerLabel      = "operetta.dev/owner"
 	OwnerAnnotation = OwnerLabel
-	// UIDMark is the annotation with the UID of that custom resource. Only somebody who may
-	// read the resource or one of its objects knows the UID. Anybody who knows names can write
-	// the other marks.
-	UIDMark = "operetta.dev/owner-uid"
-	// ComponentMark is the annotation that says which component and object of the
-	// package it is, as component/object.
-	ComponentMark = "operetta.dev/component"
-	// AfterMark is the annotation that names the components that are deleted after
-	// the object's own, so that an inventory can be rebuilt from objects.
-	AfterMark = "operetta.dev/after"
-	// DeleteMark is the annotation of an object that is left behind when it is no
-	// longer wanted. Its value is that of the policy.
-	DeleteMark = "operetta.dev/delete"
-	// AdoptMark is the annotation of an object whose owner would take it from
-	// anybody: see Claim.
-	AdoptMark = "operetta.dev/adopt"
-	// AppliedMark is the annotation with the digest of the manifest that was last applied.
-	AppliedMark = "operetta.dev/applied"
+	// OwnerUIDAnnotation has the UID of that custom resource. Only a user who may read the resource or one
+	// of its objects knows the UID. Any user who knows names can write the other marks.
+	OwnerUIDAnnotation = "operetta.dev/owner-uid"
+	// ComponentAnnotation says which component and object of the package it
+	// is, as component/object.
+	ComponentAnnotation = "operetta.dev/component"
+	// AfterAnnotation names the components that are deleted after the object's own, so that an inventory can be rebuilt from objects.
+	AfterAnnotation = "operetta.dev/after"
+	// DeleteAnnotation is on an object that is left behind when it is no longer wanted. Its value is that of the policy.
+	DeleteAnnotation = "operetta.dev/delete"
+	// AdoptAnnotation is on an object whose owner would take it from any other owner: see Claim.
+	AdoptAnnotation = "operetta.dev/adopt"
+	// AppliedAnnotation has the digest of the manifest that was last applied.
+	AppliedAnnotation = "operetta.dev/applied"
 )
 
 // orphan is the policy that leaves an object behind.
 const orphan = "orphan"
 
-// adopts is the value of an AdoptMark.
+// adopts is the value of the AdoptAnnotation.
 const adopts = "true"
 
 // An Owner is the custom resource that objects belong to.
@@ -65,8 +61,8 @@ func (o Owner) WithInventory(inv Inventory) Owner {
 	o.known = map[cluster.Ref]string{}
 	for _, g := range inv {
 		for _, e := range g.Objects {
-			if e.UID != "" {
-				o.known[e.Ref(o.Namespace).Identity()] = e.UID
+			if e.UIDPrefix != "" {
+				o.known[e.Ref(o.Namespace).Identity()] = e.UIDPrefix
 			}
 		}
 	}
@@ -187,7 +183,7 @@ func Classify(live *unstructured.Unstructured, owner Owner) (Situation, string) 
 // name, and it outlives the owner. Older versions of the engine left no UID, so their marks and the
 // inventory have to confirm each other.
 //
-// If somebody removed all marks, as kubectl replace does, the inventory together with the
+// If a client removed all marks, as kubectl replace does, the inventory together with the
 // fields that the engine has written show what the object was.
 func Belongs(live *unstructured.Unstructured, owner Owner) (Situation, string) {
 	if situation, whose := controlled(live, owner); situation != Absent {
@@ -202,7 +198,7 @@ func Belongs(live *unstructured.Unstructured, owner Owner) (Situation, string) {
 		return Foreign, managers(live)
 	case boundBy(live, owner) || refers(live, owner):
 		return Owned, ""
-	case named && live.GetAnnotations()[UIDMark] == "" && owner.wrote(live):
+	case named && live.GetAnnotations()[OwnerUIDAnnotation] == "" && owner.wrote(live):
 		return Owned, ""
 	case named || owner.wrote(live) && writtenByEngine(live):
 		return Unproven, ""
@@ -234,7 +230,7 @@ func controlled(live *unstructured.Unstructured, owner Owner) (Situation, string
 
 // boundBy reports whether the marks of an object have the UID of the owner.
 func boundBy(live *unstructured.Unstructured, owner Owner) bool {
-	return owner.UID != "" && live.GetAnnotations()[UIDMark] == string(owner.UID)
+	return owner.UID != "" && live.GetAnnotations()[OwnerUIDAnnotation] == string(owner.UID)
 }
 
 // refers reports whether an object has an owner reference to its owner, as controller or not.
@@ -265,7 +261,7 @@ func LacksOwnerReference(live *unstructured.Unstructured, owner Owner) bool {
 
 // Released reports whether an object lost only its reference to the deleted owner. The garbage
 // collector removes it for kubectl delete --cascade=orphan, and leaves no other trace of that.
-// An object that lost its marks as well was changed by somebody for another reason.
+// An object that lost its marks as well was changed by a client for another reason.
 func Released(live *unstructured.Unstructured, owner Owner) bool {
 	return LacksOwnerReference(live, owner) && live.GetAnnotations()[OwnerAnnotation] == owner.String()
 }

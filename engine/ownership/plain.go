@@ -94,7 +94,7 @@ func (e *Entry) setText(name, value string) bool {
 	case "digest":
 		e.Digest = value
 	case "uid":
-		e.UID = value
+		e.UIDPrefix = value
 	case "content":
 		e.Content = value
 	case "ended":

@@ -21,7 +21,7 @@ var odd = []any{
 func randomEntry(r *rand.Rand) Entry {
 	text := func() string { return []string{"", "", "a", "ü", `"<`, "x/y"}[r.IntN(6)] }
 	return Entry{
-		Object: text(), APIVersion: text(), Kind: text(), Namespace: text(), Name: text(), Digest: text(), UID: text(), Content: text(), Last: text(),
+		Object: text(), APIVersion: text(), Kind: text(), Namespace: text(), Name: text(), Digest: text(), UIDPrefix: text(), Content: text(), Last: text(),
 		Ended: FinishState(text()), ClusterScoped: r.IntN(2) == 0, Orphan: r.IntN(2) == 0,
 	}
 }

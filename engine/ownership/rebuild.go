@@ -53,10 +53,10 @@ func (b *rebuilding) add(u *unstructured.Unstructured) string {
 	case Absent, Predecessor, Foreign:
 		return ""
 	}
-	mark := u.GetAnnotations()[ComponentMark]
+	mark := u.GetAnnotations()[ComponentAnnotation]
 	component, object, _ := strings.Cut(mark, "/")
 	g := Group{Component: component, Objects: []Entry{entryOf(u, object, b.owner.Namespace)}}
-	if after := u.GetAnnotations()[AfterMark]; after != "" {
+	if after := u.GetAnnotations()[AfterAnnotation]; after != "" {
 		g.DependsOn = strings.Split(after, ",")
 	}
 	ref := g.Objects[0].Ref("").Identity()
@@ -64,7 +64,7 @@ func (b *rebuilding) add(u *unstructured.Unstructured) string {
 		return ""
 	}
 	if g.check("") != nil {
-		return "its marks " + ComponentMark + " and " + AfterMark + " say nothing that can be"
+		return "its marks " + ComponentAnnotation + " and " + AfterAnnotation + " say nothing that can be"
 	}
 	i, has := b.groups[component]
 	edges := b.edges + len(g.DependsOn)
@@ -88,9 +88,9 @@ func (b *rebuilding) add(u *unstructured.Unstructured) string {
 // entryOf returns the entry of an object that exists.
 func entryOf(u *unstructured.Unstructured, object, ownerNamespace string) Entry {
 	e := newEntry(object, cluster.RefOf(u), ownerNamespace)
-	e.UID = uidOf(u)
-	e.Orphan = u.GetAnnotations()[DeleteMark] == orphan
-	if digest := u.GetAnnotations()[AppliedMark]; wrongText(digest, maxDigest) == "" {
+	e.UIDPrefix = uidOf(u)
+	e.Orphan = u.GetAnnotations()[DeleteAnnotation] == orphan
+	if digest := u.GetAnnotations()[AppliedAnnotation]; wrongText(digest, maxDigest) == "" {
 		e.Digest = digest
 	}
 	return e

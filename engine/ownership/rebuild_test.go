@@ -21,7 +21,7 @@ func marked(t *testing.T) func(name, component string) *unstructured.Unstructure
 		u := stamped.DeepCopy()
 		u.SetName(name)
 		annotations := u.GetAnnotations()
-		annotations[ownership.ComponentMark] = component + "/o"
+		annotations[ownership.ComponentAnnotation] = component + "/o"
 		u.SetAnnotations(annotations)
 		return u
 	}
@@ -69,7 +69,7 @@ func TestAnInventoryThatIsRebuiltHasSoManyEdgesAtMost(t *testing.T) {
 	after := func(name, component string, edges int) *unstructured.Unstructured {
 		u := mark(name, component)
 		annotations := u.GetAnnotations()
-		annotations[ownership.AfterMark] = strings.TrimSuffix(strings.Repeat("x,", edges), ",")
+		annotations[ownership.AfterAnnotation] = strings.TrimSuffix(strings.Repeat("x,", edges), ",")
 		u.SetAnnotations(annotations)
 		return u
 	}
@@ -124,7 +124,7 @@ func TestWhatHasBeenSeenIsNotedInACopy(t *testing.T) {
 	u := marked(t)("one", "a")
 	u.SetUID("7")
 	seen := inv.Seen(owner.Namespace, u)
-	if got := []string{inv[0].Objects[0].UID, seen[0].Objects[0].UID}; !cmp.Equal(got, []string{"", "7"}) {
+	if got := []string{inv[0].Objects[0].UIDPrefix, seen[0].Objects[0].UIDPrefix}; !cmp.Equal(got, []string{"", "7"}) {
 		t.Errorf("the UIDs before and after are %q", got)
 	}
 }
@@ -143,7 +143,7 @@ func TestNamesOfAnInventoryHaveALimit(t *testing.T) {
 func TestConditionsOfAFinishedObjectAreKept(t *testing.T) {
 	t.Parallel()
 	entry := ownership.Entry{Object: "o", APIVersion: "batch/v1", Kind: "Job", Name: "one", Digest: "d", Content: "c"}
-	job := fromYAML(t, `{apiVersion: batch/v1, kind: Job, metadata: {name: one, namespace: default, annotations: {`+ownership.AppliedMark+`: d}},
+	job := fromYAML(t, `{apiVersion: batch/v1, kind: Job, metadata: {name: one, namespace: default, annotations: {`+ownership.AppliedAnnotation+`: d}},
 status: {succeeded: 1, message: long, conditions: [{type: Complete, status: "True", message: "what a container has printed"}, {type: Odd, status: "False", reason: 5}]}}`)
 	inv := ownership.Inventory{}.With("a", nil, []ownership.Entry{entry}).WithFinished("default", job, ownership.Succeeded)
 	got := inv[0].Objects[0].Remembered("default")
@@ -167,7 +167,7 @@ func TestAnInventoryThatIsRebuiltHasTheDigestsThatAreInTheMarks(t *testing.T) {
 			t.Parallel()
 			u := mark("one", "a")
 			annotations := u.GetAnnotations()
-			annotations[ownership.AppliedMark] = row.digest
+			annotations[ownership.AppliedAnnotation] = row.digest
 			u.SetAnnotations(annotations)
 			inv, skipped := ownership.Rebuild(owner, []*unstructured.Unstructured{u})
 			if len(skipped) > 0 || inv[0].Objects[0].Digest != row.want {
@@ -187,7 +187,7 @@ func TestAnInventoryThatIsRebuiltBelievesNoInventory(t *testing.T) {
 	annotations := u.GetAnnotations()
 	delete(annotations, "operetta.dev/owner-uid")
 	u.SetAnnotations(annotations)
-	forged := ownership.Inventory{{Component: "a", Objects: []ownership.Entry{{Object: "o", APIVersion: "v1", Kind: "ConfigMap", Name: "one", UID: "01234567"}}}}
+	forged := ownership.Inventory{{Component: "a", Objects: []ownership.Entry{{Object: "o", APIVersion: "v1", Kind: "ConfigMap", Name: "one", UIDPrefix: "01234567"}}}}
 	if got, _ := ownership.Classify(u, owner.WithInventory(forged)); got != ownership.Owned {
 		t.Fatalf("with the inventory it is %s: this test shows nothing", got)
 	}

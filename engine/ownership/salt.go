@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// SaltMark is the annotation of a Secret with the key of its digests. More people may read the
+// SaltAnnotation is on a Secret, and has the key of its digests. More people may read the
 // status, which has the digests, than the Secret.
-const SaltMark = program.SaltAnnotation
+const SaltAnnotation = program.SaltAnnotation
 
 // SaltOf returns the salt that the engine has given a live object, or "". A salt that somebody
 // else wrote or changed does not count: with a known salt, the digest lets one guess the content.
@@ -19,12 +19,12 @@ func SaltOf(live *unstructured.Unstructured) string {
 	if live == nil {
 		return ""
 	}
-	salt := live.GetAnnotations()[SaltMark]
+	salt := live.GetAnnotations()[SaltAnnotation]
 	if _, err := hex.DecodeString(salt); err != nil || len(salt) != len(program.FixedSalt) {
 		return ""
 	}
 	owned := ownedFields(live, metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate)
-	if owned == nil || !owned.Has(fieldpath.MakePathOrDie("metadata", "annotations", SaltMark)) {
+	if owned == nil || !owned.Has(fieldpath.MakePathOrDie("metadata", "annotations", SaltAnnotation)) {
 		return ""
 	}
 	return salt

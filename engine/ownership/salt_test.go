@@ -25,8 +25,8 @@ func TestOnlyASaltOfTheEngineCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			live := fromYAML(t, `{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {`+ownership.SaltMark+`: "`+row.salt+`"}, managedFields: [
-{manager: `+row.manager+`, operation: Apply, fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:metadata: {f:annotations: {"f:`+ownership.SaltMark+`": {}}}}}]}}`)
+			live := fromYAML(t, `{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {`+ownership.SaltAnnotation+`: "`+row.salt+`"}, managedFields: [
+{manager: `+row.manager+`, operation: Apply, fieldsType: FieldsV1, apiVersion: v1, fieldsV1: {f:metadata: {f:annotations: {"f:`+ownership.SaltAnnotation+`": {}}}}}]}}`)
 			if got := ownership.SaltOf(live); got != row.want {
 				t.Errorf("%s: got %q, want %q", row.reason, got, row.want)
 			}
@@ -49,7 +49,7 @@ func TestWhatWasStrippedIsMarkedAgain(t *testing.T) {
 	if live.GetLabels()[ownership.OwnerLabel] != owner.Label() {
 		t.Errorf("its labels are %v", live.GetLabels())
 	}
-	for _, mark := range []string{ownership.OwnerAnnotation, ownership.UIDMark, ownership.ComponentMark} {
+	for _, mark := range []string{ownership.OwnerAnnotation, ownership.OwnerUIDAnnotation, ownership.ComponentAnnotation} {
 		if got, want := live.GetAnnotations()[mark], want.Manifest.GetAnnotations()[mark]; got != want || want == "" {
 			t.Errorf("%s is %q, want %q", mark, got, want)
 		}

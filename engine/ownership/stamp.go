@@ -19,7 +19,7 @@ type Desired struct {
 	Component string
 	Object    string
 	Manifest  *unstructured.Unstructured
-	// Digest is the digest of the manifest, and the value of its AppliedMark.
+	// Digest is the digest of the manifest, and the value of its AppliedAnnotation.
 	Digest string
 	// Key is what its digests are made with, and Content what Content returns of it.
 	Key, Content string
@@ -61,27 +61,27 @@ func Stamp(owner Owner, component string, object program.Object, at StampOptions
 	}
 	FoldStringData(u)
 	Mark(u, owner)
-	annotate(u, ComponentMark, component+"/"+object.Name)
+	annotate(u, ComponentAnnotation, component+"/"+object.Name)
 	if len(at.After) > 0 {
-		annotate(u, AfterMark, strings.Join(at.After, ","))
+		annotate(u, AfterAnnotation, strings.Join(at.After, ","))
 	}
 	if object.Policy.Adopt {
-		annotate(u, AdoptMark, adopts)
+		annotate(u, AdoptAnnotation, adopts)
 	}
 	switch {
 	case object.Policy.Delete == orphan:
-		annotate(u, DeleteMark, orphan) // no owner reference: garbage collection would delete it
+		annotate(u, DeleteAnnotation, orphan) // no owner reference: garbage collection would delete it
 	case !outside(u.GetNamespace(), owner):
 		u.SetOwnerReferences([]metav1.OwnerReference{reference(owner)})
 	}
 	if u.GetKind() == secretKind.Kind && at.Key != "" {
-		annotate(u, SaltMark, at.Key)
+		annotate(u, SaltAnnotation, at.Key)
 	}
 	digest, err := program.Digest(at.Key, u.Object)
 	if err != nil {
 		return d, fmt.Errorf("object %s: %w", object.Name, err)
 	}
-	annotate(u, AppliedMark, digest)
+	annotate(u, AppliedAnnotation, digest)
 	d.Manifest, d.Digest, d.Key, d.Content = u, digest, at.Key, Content(u.GroupVersionKind().GroupKind(), u.Object, at.Key)
 	return d, nil
 }
@@ -93,7 +93,7 @@ func outside(namespace string, owner Owner) bool {
 }
 
 // Within errors with a *program.OutOfReachError if a package does not reach an object. Without that
-// check, whoever may write a resource in one namespace could write objects beyond their own
+// check, any user who can write a resource in one namespace could write objects beyond their own
 // permissions. The namespace of ref is empty if and only if the object is cluster-scoped.
 func Within(reach program.Reach, owner Owner, ref cluster.Ref) error {
 	return reach.MayOwn(owner.Namespace, ref.GroupVersionKind.GroupKind(), ref.Namespace)
@@ -103,14 +103,14 @@ func Within(reach program.Reach, owner Owner, ref cluster.Ref) error {
 func Mark(u *unstructured.Unstructured, owner Owner) {
 	label(u, owner.Label())
 	annotate(u, OwnerAnnotation, owner.String())
-	annotate(u, UIDMark, string(owner.UID))
+	annotate(u, OwnerUIDAnnotation, string(owner.UID))
 }
 
 // Remark copies the engine's marks and the owner reference of a desired object to the live one, and
 // leaves everything else as it is.
 func Remark(live *unstructured.Unstructured, want Desired) {
 	label(live, want.Manifest.GetLabels()[OwnerLabel])
-	for _, mark := range []string{OwnerAnnotation, UIDMark, ComponentMark, AfterMark, DeleteMark, AdoptMark, SaltMark} {
+	for _, mark := range []string{OwnerAnnotation, OwnerUIDAnnotation, ComponentAnnotation, AfterAnnotation, DeleteAnnotation, AdoptAnnotation, SaltAnnotation} {
 		if value := want.Manifest.GetAnnotations()[mark]; value != "" {
 			annotate(live, mark, value)
 		}
@@ -124,7 +124,7 @@ func Remark(live *unstructured.Unstructured, want Desired) {
 	live.SetOwnerReferences(refs)
 }
 
-// label sets the owner label of an object that nobody else has.
+// label sets the owner label of an object that no other caller has.
 func label(u *unstructured.Unstructured, value string) {
 	if labels := textsIn(u, "labels"); labels != nil {
 		labels[OwnerLabel] = value
@@ -133,7 +133,7 @@ func label(u *unstructured.Unstructured, value string) {
 	u.SetLabels(with(u.GetLabels(), OwnerLabel, value))
 }
 
-// annotate sets an annotation of an object that nobody else has.
+// annotate sets an annotation of an object that no other caller has.
 func annotate(u *unstructured.Unstructured, key, value string) {
 	if annotations := textsIn(u, "annotations"); annotations != nil {
 		annotations[key] = value

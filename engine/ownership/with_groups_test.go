@@ -24,7 +24,7 @@ func TestSeveralComponentsAreAddedAsIfOneAfterTheOther(t *testing.T) {
 				for _, name := range random.Perm(5)[:random.IntN(4)] { // no component has an object twice
 					g.Objects = append(g.Objects, ownership.Entry{
 						Object: fmt.Sprint("o", random.IntN(3)), APIVersion: "v1", Kind: "ConfigMap", Name: fmt.Sprint("n", name),
-						Digest: fmt.Sprint(random.IntN(3)), UID: fmt.Sprint(random.IntN(3)),
+						Digest: fmt.Sprint(random.IntN(3)), UIDPrefix: fmt.Sprint(random.IntN(3)),
 					})
 				}
 				out = append(out, g)
@@ -49,7 +49,7 @@ func TestSeveralComponentsAreAddedAsIfOneAfterTheOther(t *testing.T) {
 // The UID proves whose an object is, and how a Job ended keeps it from running again.
 func TestAnObjectThatIsRenderedAgainKeepsWhatIsKnownOfIt(t *testing.T) {
 	t.Parallel()
-	known := ownership.Entry{Object: "o", APIVersion: "batch/v1", Kind: "Job", Name: "n", Digest: "d", UID: "u", Content: "c", Ended: ownership.Succeeded, Last: "{}"}
+	known := ownership.Entry{Object: "o", APIVersion: "batch/v1", Kind: "Job", Name: "n", Digest: "d", UIDPrefix: "u", Content: "c", Ended: ownership.Succeeded, Last: "{}"}
 	again := ownership.Entry{Object: "o", APIVersion: "batch/v1", Kind: "Job", Name: "n", Orphan: true}
 	want := known
 	want.Orphan = true
@@ -63,7 +63,7 @@ func TestAnObjectThatIsRenderedAgainKeepsWhatIsKnownOfIt(t *testing.T) {
 func TestAnObjectKeepsItsPlaceAndDigestWhenAnotherMovesToItsComponent(t *testing.T) {
 	t.Parallel()
 	entry := func(name, digest string) ownership.Entry {
-		return ownership.Entry{Object: name, APIVersion: "v1", Kind: "ConfigMap", Name: name, Digest: digest, UID: "u-" + name}
+		return ownership.Entry{Object: name, APIVersion: "v1", Kind: "ConfigMap", Name: name, Digest: digest, UIDPrefix: "u-" + name}
 	}
 	inv := ownership.Inventory{
 		{Component: "a", Objects: []ownership.Entry{entry("stays", "d"), entry("unwanted", "d")}},

@@ -117,7 +117,7 @@ func TestADumpHoldsNoValueOfASecret(t *testing.T) {
 		}
 	}
 	// Whoever knows the rest of an object can guess what a digest without a key is of.
-	open := on.World.Get(cluster.RefOf(object("ConfigMap", "open", map[string]any{}))).GetAnnotations()[ownership.AppliedMark]
+	open := on.World.Get(cluster.RefOf(object("ConfigMap", "open", map[string]any{}))).GetAnnotations()[ownership.AppliedAnnotation]
 	if open == "" || bytes.Contains(lines, []byte(open)) {
 		t.Errorf("the dump has the digest %q of an object that repeats a Secret", open)
 	}

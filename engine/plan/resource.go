@@ -315,7 +315,7 @@ func (t *trial) objects() []Object {
 
 // orderPath is the path of the annotation that says in which order objects are deleted whose resource has lost its
 // status.
-const orderPath = `metadata.annotations["` + ownership.AfterMark + `"]`
+const orderPath = `metadata.annotations["` + ownership.AfterAnnotation + `"]`
 
 // orphaned returns the objects that are in the inventory before and not afterwards, and are still there.
 func (t *trial) orphaned() []Object {

@@ -53,7 +53,7 @@ func newStandIns(objects []*unstructured.Unstructured, lists map[string]bool) *s
 	}
 	out.uids = strings.NewReplacer(out.otherUIDs(objects)...)
 	for _, u := range objects {
-		if digest := u.GetAnnotations()[ownership.AppliedMark]; digest != "" && u.GetKind() != "Secret" && out.repeats(u) {
+		if digest := u.GetAnnotations()[ownership.AppliedAnnotation]; digest != "" && u.GetKind() != "Secret" && out.repeats(u) {
 			out.guessable[digest] = true
 		}
 	}
@@ -106,9 +106,9 @@ func (s *standIns) object(u *unstructured.Unstructured) *unstructured.Unstructur
 	out := u.DeepCopy()
 	annotations := out.GetAnnotations()
 	delete(annotations, lastApplied)
-	delete(annotations, ownership.SaltMark) // with it, the digest of a Secret would tell a value that is guessed
-	if s.guessable[annotations[ownership.AppliedMark]] {
-		delete(annotations, ownership.AppliedMark)
+	delete(annotations, ownership.SaltAnnotation) // with it, the digest of a Secret would tell a value that is guessed
+	if s.guessable[annotations[ownership.AppliedAnnotation]] {
+		delete(annotations, ownership.AppliedAnnotation)
 	}
 	out.SetAnnotations(annotations)
 	if out.GetKind() == "Secret" {

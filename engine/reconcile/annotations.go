@@ -33,8 +33,8 @@ const (
 var Administrative = []string{AnnotationSkipHooks, AnnotationLogLevel}
 
 // allowed returns the value of an administrative annotation, or "" if it is not allowed.
-func (l *Reconciler) allowed(cr *unstructured.Unstructured, annotation string) string {
-	if !slices.Contains(l.Allow, annotation) {
+func (r *Reconciler) allowed(cr *unstructured.Unstructured, annotation string) string {
+	if !slices.Contains(r.Allow, annotation) {
 		return ""
 	}
 	return cr.GetAnnotations()[annotation]

@@ -102,9 +102,9 @@ func TestTheLogLevelOfOneResource(t *testing.T) {
 	ctx := logr.NewContext(t.Context(), funcr.New(func(string, string) { lines++ }, funcr.Options{}))
 	step := func() int {
 		lines = 0
-		life := newLife(c)
-		life.Allow = allow
-		if _, err := life.Reconcile(ctx, shopKey, p); err != nil {
+		reconciler := newReconciler(c)
+		reconciler.Allow = allow
+		if _, err := reconciler.Reconcile(ctx, shopKey, p); err != nil {
 			t.Fatal(err)
 		}
 		return lines

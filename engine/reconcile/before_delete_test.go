@@ -60,7 +60,7 @@ func TestADeletedResourceIsNotReadyBecauseTheClusterCannotBeRead(t *testing.T) {
 	components := b.status()["components"]
 	became := b.heard("BecameReady")
 	act(t, b.memory, deleted)
-	b.life.Cluster = unwatchable{b.memory, []string{"ConfigMap"}}
+	b.reconciler.Cluster = unwatchable{b.memory, []string{"ConfigMap"}}
 	if err := b.push(); !errors.Is(err, errAway) {
 		t.Errorf("error %v, want it to be tried again", err)
 	}
@@ -77,7 +77,7 @@ func TestADeletedResourceIsNotReadyBecauseTheClusterCannotBeRead(t *testing.T) {
 	if b.find("ConfigMap", "web") == nil {
 		t.Error("an object went before the hook ran")
 	}
-	b.life.Cluster = b.memory
+	b.reconciler.Cluster = b.memory
 	b.rest()
 	completeJobs(t, b.memory)
 	b.rest()
@@ -93,9 +93,9 @@ inputs: region: {apiVersion: "v1", kind: "Secret", name: "region"}
 components: base: objects: o: data: region: inputs.region.object.data.name
 `
 	for name, blind := range map[string]func(b *bench){
-		"an input cannot be read":   func(b *bench) { b.life.Cluster = illegible{b.life.Cluster} },
-		"a kind cannot be observed": func(b *bench) { b.life.Cluster = unwatchable{b.memory, []string{"ConfigMap"}} },
-		"nor can any kind":          func(b *bench) { b.life.Cluster = unwatchable{b.memory, []string{"ConfigMap", "ClusterRole"}} },
+		"an input cannot be read":   func(b *bench) { b.reconciler.Cluster = illegible{b.reconciler.Cluster} },
+		"a kind cannot be observed": func(b *bench) { b.reconciler.Cluster = unwatchable{b.memory, []string{"ConfigMap"}} },
+		"nor can any kind":          func(b *bench) { b.reconciler.Cluster = unwatchable{b.memory, []string{"ConfigMap", "ClusterRole"}} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -121,7 +121,7 @@ components: base: objects: o: data: region: inputs.region.object.data.name
 		b.rest()
 		b.hold("shop-top")
 		act(t, b.memory, deleted)
-		b.life.Cluster = unwatchable{b.memory, []string{"ConfigMap"}}
+		b.reconciler.Cluster = unwatchable{b.memory, []string{"ConfigMap"}}
 		again, err := b.step()
 		if err != nil || again != 5*time.Second {
 			t.Errorf("again in %s, error %v: no event will tell that it is gone", again, err)

@@ -20,12 +20,12 @@ import (
 // bench is one resource of a small package, its lifecycle, and a clock that a test
 // sets.
 type bench struct {
-	t       *testing.T
-	memory  *memory.Cluster
-	life    *reconcile.Reconciler
-	program *program.Program
-	now     time.Time
-	events  []rollout.Event
+	t          *testing.T
+	memory     *memory.Cluster
+	reconciler *reconcile.Reconciler
+	program    *program.Program
+	now        time.Time
+	events     []rollout.Event
 }
 
 // benchHeader is the root of the packages of a bench.
@@ -58,7 +58,7 @@ func newBench(t *testing.T, body string) *bench {
 
 // restart is a new process.
 func (b *bench) restart() {
-	b.life = &reconcile.Reconciler{
+	b.reconciler = &reconcile.Reconciler{
 		Kind: shopKind, Resources: b.memory, Cluster: b.memory, Recorder: b, Now: func() time.Time { return b.now },
 		ConfigMap: configKey,
 		Allow:     reconcile.Administrative,
@@ -88,7 +88,7 @@ func (b *bench) load(body string) {
 func (b *bench) step() (time.Duration, error) {
 	b.t.Helper()
 	b.now = b.now.Add(time.Second)
-	again, err := b.life.Reconcile(b.t.Context(), shopKey, b.program)
+	again, err := b.reconciler.Reconcile(b.t.Context(), shopKey, b.program)
 	if again != 0 && again < time.Millisecond {
 		b.t.Errorf("it is to be reconciled again in %s, which has no end", again)
 	}

@@ -198,7 +198,7 @@ func TestALargeInventoryOfManyComponentsFitsIntoAStatus(t *testing.T) {
 		for j := range 10 {
 			entries = append(entries, ownership.Entry{
 				Object: fmt.Sprintf("an-object-%d", j), APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy", Namespace: "a-namespace-of-24-bytes.",
-				Name: fmt.Sprintf("a-name-of-fifty-four-characters-and-then-some-%03d-%03d", i, j), Digest: "0123456789abcdef", UID: "01234567",
+				Name: fmt.Sprintf("a-name-of-fifty-four-characters-and-then-some-%03d-%03d", i, j), Digest: "0123456789abcdef", UIDPrefix: "01234567",
 			})
 		}
 		var dependsOn []string

@@ -48,11 +48,11 @@ func (s *state) config(ctx context.Context) (configuration, error) {
 }
 
 // configInputs returns the operator's ConfigMap as an input, if there is one.
-func (l *Reconciler) configInputs() []program.Input {
-	if l.ConfigMap.Name == "" {
+func (r *Reconciler) configInputs() []program.Input {
+	if r.ConfigMap.Name == "" {
 		return nil
 	}
-	return []program.Input{{Name: "config", Kind: configMapKind, Namespace: l.ConfigMap.Namespace, Object: l.ConfigMap.Name}}
+	return []program.Input{{Name: "config", Kind: configMapKind, Namespace: r.ConfigMap.Namespace, Object: r.ConfigMap.Name}}
 }
 
 var configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}

@@ -27,17 +27,17 @@ func TestAnErrorOfTheClusterIsRetriedByTheQueue(t *testing.T) {
 		reconcile func(*bench) (time.Duration, error)
 	}{
 		"a resource that cannot be read, without its package": {"nothing of it is known", func(b *bench) (time.Duration, error) {
-			b.life.Resources = unread{b.memory}
-			return b.life.ReconcilePackageMissing(b.t.Context(), shopKey)
+			b.reconciler.Resources = unread{b.memory}
+			return b.reconciler.ReconcilePackageMissing(b.t.Context(), shopKey)
 		}},
 		"a resource that cannot be read": {"the API server does not answer", func(b *bench) (time.Duration, error) {
-			b.life.Resources = unread{b.memory}
-			return b.life.Reconcile(b.t.Context(), shopKey, b.program)
+			b.reconciler.Resources = unread{b.memory}
+			return b.reconciler.Reconcile(b.t.Context(), shopKey, b.program)
 		}},
 		"a status that can be neither read nor written": {"what is wrong is not told yet", func(b *bench) (time.Duration, error) {
 			b.edit(func(s map[string]any) { s["inventory"] = "nothing" })
-			b.life.Resources = mute{b.memory}
-			return b.life.Reconcile(b.t.Context(), shopKey, b.program)
+			b.reconciler.Resources = mute{b.memory}
+			return b.reconciler.Reconcile(b.t.Context(), shopKey, b.program)
 		}},
 		"a finalizer that cannot be put": {"somebody has removed it", func(b *bench) (time.Duration, error) {
 			cr := b.find("Shop", shopKey.Name)
@@ -45,8 +45,8 @@ func TestAnErrorOfTheClusterIsRetriedByTheQueue(t *testing.T) {
 			if _, err := b.memory.Put("person", cr); err != nil {
 				b.t.Fatal(err)
 			}
-			b.life.Resources = withoutFinalizers{b.memory}
-			return b.life.Reconcile(b.t.Context(), shopKey, b.program)
+			b.reconciler.Resources = withoutFinalizers{b.memory}
+			return b.reconciler.Reconcile(b.t.Context(), shopKey, b.program)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestAnErrorOfTheClusterIsRetriedByTheQueue(t *testing.T) {
 func TestAResourceThatIsGoneIsNotLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, ordered)
-	if again, err := b.life.Reconcile(t.Context(), types.NamespacedName{Namespace: shopKey.Namespace, Name: "gone"}, b.program); again != 0 || err != nil {
+	if again, err := b.reconciler.Reconcile(t.Context(), types.NamespacedName{Namespace: shopKey.Namespace, Name: "gone"}, b.program); again != 0 || err != nil {
 		t.Errorf("again in %s, error %v", again, err)
 	}
 }
@@ -86,7 +86,7 @@ func TestObjectsAreSearchedForOnlyAfterTheInventoryWasLost(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, `components: base: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: cr.spec.name}`)
 	s := &searching{Cluster: b.memory}
-	b.life.Cluster = s
+	b.reconciler.Cluster = s
 	b.rest()
 	if s.times != 0 {
 		t.Errorf("a resource that is new has no objects, and they were searched for %d times", s.times)

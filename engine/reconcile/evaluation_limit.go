@@ -41,15 +41,15 @@ type limitedPackage struct {
 }
 
 var (
-	_ rollout.Locator    = (*limitedPackage)(nil)
-	_ rollout.Foreteller = (*limitedPackage)(nil)
+	_ rollout.Locator   = (*limitedPackage)(nil)
+	_ rollout.Predictor = (*limitedPackage)(nil)
 )
 
 // Evaluate returns what the package says. It errors with a LimitError also when the same evaluation
 // exceeded a limit before.
 func (p *limitedPackage) Evaluate(session program.Session) (program.Rollout, error) {
 	p.transient = nil
-	// Hardly any resource has exceeded a limit, and then nobody asks for the version.
+	// Hardly any resource has exceeded a limit, and then the version is not needed.
 	version := sync.OnceValue(func() string { return p.Version(session) })
 	if limit := p.remembered(version); limit != nil {
 		return program.Rollout{}, limit
@@ -64,13 +64,13 @@ func (p *limitedPackage) Evaluate(session program.Session) (program.Rollout, err
 	return program.Rollout{}, limit
 }
 
-// Foretell implements rollout.Foreteller. Nothing is foretold of a resource whose evaluations have exceeded a limit.
-func (p *limitedPackage) Foretell(session program.Session) (program.Rollout, bool) {
-	f, ok := p.Package.(rollout.Foreteller)
+// Predict implements rollout.Predictor. Nothing is predicted of a resource whose evaluations have exceeded a limit.
+func (p *limitedPackage) Predict(session program.Session) (program.Rollout, bool) {
+	f, ok := p.Package.(rollout.Predictor)
 	if !ok || len(p.s.memory.evaluation.versions) > 0 || p.s.limitInStatus() != nil {
 		return program.Rollout{}, false
 	}
-	return f.Foretell(session)
+	return f.Predict(session)
 }
 
 // remembered returns the limit that an evaluation would exceed again, or nil if it may be tried.
@@ -133,7 +133,7 @@ func (p *limitedPackage) Locate(s program.Session, component, object, path strin
 }
 
 // limitInStatus returns the limit that the status says an evaluation has exceeded, if it says so
-// of what the resource and its package are now, and nil otherwise. Whoever forges such a status
+// of what the resource and its package are now, and nil otherwise. A user who forges such a status
 // delays the evaluation of their own resource only, and not for long. A deletion increments the
 // generation, and the spec is the same.
 func (s *subject) limitInStatus() *program.LimitError {

@@ -53,7 +53,7 @@ func (b *bench) stepsOf(n int, p reconcile.Package) time.Duration {
 	for range n {
 		b.now = b.now.Add(time.Second)
 		var err error
-		if again, err = b.life.Reconcile(b.t.Context(), shopKey, p); err != nil {
+		if again, err = b.reconciler.Reconcile(b.t.Context(), shopKey, p); err != nil {
 			b.t.Fatal(err)
 		}
 	}
@@ -352,8 +352,8 @@ func TestAStatusThatIsTooLargeIsNotTriedForEver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, fanout)
-			store := &small{Cluster: b.life.Resources, takes: row.takes}
-			b.life.Resources = store
+			store := &small{Cluster: b.reconciler.Resources, takes: row.takes}
+			b.reconciler.Resources = store
 			act(t, b.memory, map[string]any{"list": ones(100), "text": strings.Repeat("x", row.text)})
 			b.load(fanout + "limits: bytes: 1_500_000\n")
 			if again := b.stepsOf(20, b.program); again != 5*time.Minute {
@@ -388,7 +388,7 @@ func TestAnEvaluationBeyondALimitIsLogged(t *testing.T) {
 	act(t, b.memory, map[string]any{"list": ones(600)})
 	for range 5 {
 		b.now = b.now.Add(time.Second)
-		if _, err := b.life.Reconcile(logr.NewContext(t.Context(), log), shopKey, b.program); err != nil {
+		if _, err := b.reconciler.Reconcile(logr.NewContext(t.Context(), log), shopKey, b.program); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -431,7 +431,7 @@ func TestAnEvaluationThatWasNotMadeIsRetriedAndIsNobodysFault(t *testing.T) {
 	b.rest()
 	act(t, b.memory, map[string]any{"list": ones(2)})
 	b.now = b.now.Add(time.Second)
-	if _, err := b.life.Reconcile(b.t.Context(), shopKey, unavailable{b.program}); err == nil {
+	if _, err := b.reconciler.Reconcile(b.t.Context(), shopKey, unavailable{b.program}); err == nil {
 		t.Error("it is not retried")
 	}
 	b.expect("it says what it waits for", "False EvaluationFailed", "no process can be started")

@@ -23,7 +23,7 @@ func SpecOrMetadataChanged(before, after *unstructured.Unstructured) bool {
 		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
 }
 
-// lostInventory reports whether somebody removed the inventory, as a restored backup does, or a
+// lostInventory reports whether the inventory was removed, as a restored backup does, or a
 // person because the status told them to. The engine never removes it.
 func lostInventory(before, after *unstructured.Unstructured) bool {
 	return hasInventory(before) && !hasInventory(after)

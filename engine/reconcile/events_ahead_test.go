@@ -41,7 +41,7 @@ components: extra: {
 `)
 	b.rest()
 	b.expectEvents("it is created", "Created: Created ConfigMap default/bad of component bad", "BecameReady: all components are verified: 1/1")
-	b.life.Resources = &reluctant{Cluster: b.memory}
+	b.reconciler.Resources = &reluctant{Cluster: b.memory}
 	u := b.find("ConfigMap", "bad")
 	_ = unstructured.SetNestedField(u.Object, "fire", "data", "problem")
 	b.put(u.Object)

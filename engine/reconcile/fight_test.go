@@ -27,7 +27,7 @@ func (b *bench) live(minutes int, act func() bool) []fight {
 	began := b.now
 	for at := 0; at < minutes; at = int(b.now.Sub(began) / time.Minute) {
 		before := len(b.memory.Changes())
-		again, err := b.life.Reconcile(b.t.Context(), shopKey, b.program)
+		again, err := b.reconciler.Reconcile(b.t.Context(), shopKey, b.program)
 		if err != nil {
 			again = time.Second // as the queue does, at first
 		}
@@ -216,11 +216,11 @@ func TestAChangeByAPersonEndsAPauseAtOnce(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, noted)
 			b.memory.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
-			b.life.Patches = b.memory
+			b.reconciler.Patches = b.memory
 			putPatch(t, b.memory, "more", shopKey.Name, "note.cm", map[string]any{"data": map[string]any{"more": "a"}})
 			step := func() {
 				t.Helper()
-				if _, err := b.life.Reconcile(t.Context(), shopKey, b.program); err != nil {
+				if _, err := b.reconciler.Reconcile(t.Context(), shopKey, b.program); err != nil {
 					t.Fatal(err)
 				}
 			}

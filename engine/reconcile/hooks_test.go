@@ -201,10 +201,10 @@ func TestA3HooksLeakNothingWhenTheSpecChangesMeanwhile(t *testing.T) {
 func backupComesFirst(t *testing.T, changes []cluster.Change) {
 	t.Helper()
 	for _, c := range slices.Backward(changes) {
-		if c.Verb == "create" && strings.HasPrefix(c.Ref.Name, "backup") {
+		if c.Operation == "create" && strings.HasPrefix(c.Ref.Name, "backup") {
 			return
 		}
-		if c.Verb == "create" && c.Ref.Kind != "Job" && len(changes) > 0 && changes[len(changes)-1].Ref.Kind == shopKind.Kind && changes[len(changes)-1].Verb == "delete" {
+		if c.Operation == "create" && c.Ref.Kind != "Job" && len(changes) > 0 && changes[len(changes)-1].Ref.Kind == shopKind.Kind && changes[len(changes)-1].Operation == "delete" {
 			t.Errorf("the resource is gone, and the hook before its deletion did not run after the last object was created: %s", c)
 			return
 		}
@@ -233,7 +233,7 @@ components: b: {dependsOn: a: {}, objects: o: {apiVersion: "v1", kind: "ConfigMa
 	step := func() {
 		t.Helper()
 		for range 5 {
-			if _, err := b.life.Reconcile(t.Context(), key, b.program); err != nil {
+			if _, err := b.reconciler.Reconcile(t.Context(), key, b.program); err != nil {
 				t.Fatal(err)
 			}
 			b.memory.CollectGarbage()

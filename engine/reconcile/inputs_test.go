@@ -263,7 +263,7 @@ func TestAnnotationsThatDoSomethingToOthersCountWhereTheAdministratorSays(t *tes
 components: web: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "web"}
 hooks: beforeDelete: backup: objects: job: {apiVersion: "batch/v1", kind: "Job", metadata: name: "backup"}
 `)
-	b.life.Allow = nil
+	b.reconciler.Allow = nil
 	b.rest()
 	annotate(t, b.memory, reconcile.AnnotationSkipHooks, "true")
 	act(t, b.memory, deleted)
@@ -271,7 +271,7 @@ hooks: beforeDelete: backup: objects: job: {apiVersion: "batch/v1", kind: "Job",
 	if len(b.hooksRun()) == 0 || b.find("ConfigMap", "web") == nil {
 		t.Errorf("the hook was skipped: %v", b.memory.Refs())
 	}
-	b.life.Allow = []string{reconcile.AnnotationSkipHooks}
+	b.reconciler.Allow = []string{reconcile.AnnotationSkipHooks}
 	b.rest()
 	if b.find("ConfigMap", "web") != nil {
 		t.Error("the administrator allows it, and the resource is still there")

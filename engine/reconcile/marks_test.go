@@ -20,7 +20,7 @@ func marked(namespace, name string, marks map[string]string) map[string]any {
 	u := &unstructured.Unstructured{Object: settings(namespace, name, map[string]any{"text": "carol's"})}
 	ownership.Mark(u, owner)
 	annotations := u.GetAnnotations()
-	delete(annotations, ownership.UIDMark)
+	delete(annotations, ownership.OwnerUIDAnnotation)
 	maps.Copy(annotations, marks)
 	u.SetAnnotations(annotations)
 	u.SetFinalizers([]string{"example.com/evil"})
@@ -29,11 +29,11 @@ func marked(namespace, name string, marks map[string]string) map[string]any {
 
 // carols are objects with marks that would poison an inventory.
 var carols = map[string]map[string]string{
-	"odd":   {ownership.ComponentMark: "/"},
-	"after": {ownership.ComponentMark: "web/x", ownership.AfterMark: "config,availability,web"},
-	"long":  {ownership.ComponentMark: strings.Repeat("a", 10_000) + "/x"},
-	"plain": {ownership.ComponentMark: "base/o", ownership.AppliedMark: "0123456789abcdef"},
-	"guess": {ownership.ComponentMark: "base/o", ownership.UIDMark: "uid-0"},
+	"odd":   {ownership.ComponentAnnotation: "/"},
+	"after": {ownership.ComponentAnnotation: "web/x", ownership.AfterAnnotation: "config,availability,web"},
+	"long":  {ownership.ComponentAnnotation: strings.Repeat("a", 10_000) + "/x"},
+	"plain": {ownership.ComponentAnnotation: "base/o", ownership.AppliedAnnotation: "0123456789abcdef"},
+	"guess": {ownership.ComponentAnnotation: "base/o", ownership.OwnerUIDAnnotation: "uid-0"},
 }
 
 func TestMarksThatSomebodyElseWroteHarmNobody(t *testing.T) {
@@ -109,10 +109,10 @@ func TestAnUpgradeStrandsNothing(t *testing.T) {
 		b.rest()
 		for _, u := range b.memory.Objects() {
 			marks := u.GetAnnotations()
-			if marks[ownership.UIDMark] == "" {
+			if marks[ownership.OwnerUIDAnnotation] == "" {
 				continue
 			}
-			delete(marks, ownership.UIDMark)
+			delete(marks, ownership.OwnerUIDAnnotation)
 			u.SetAnnotations(marks)
 			if _, err := b.memory.Put("operetta", u); err != nil {
 				t.Fatal(err)
@@ -128,7 +128,7 @@ func TestAnUpgradeStrandsNothing(t *testing.T) {
 		b.expect("all is its own", "True Ready")
 		for _, name := range b.names() {
 			for _, kind := range []string{"ConfigMap", "ClusterRole"} {
-				if u := b.find(kind, name); u != nil && u.GetAnnotations()[ownership.UIDMark] == "" {
+				if u := b.find(kind, name); u != nil && u.GetAnnotations()[ownership.OwnerUIDAnnotation] == "" {
 					t.Errorf("%s was not marked anew", name)
 				}
 			}
@@ -168,7 +168,7 @@ components: base: {
 status: text: live.base.once.data.text
 `)
 	b.rest()
-	was := b.find("ConfigMap", "once").GetAnnotations()[ownership.UIDMark]
+	was := b.find("ConfigMap", "once").GetAnnotations()[ownership.OwnerUIDAnnotation]
 	act(t, b.memory, deleted)
 	b.rest()
 	once := b.find("ConfigMap", "once")
@@ -180,7 +180,7 @@ status: text: live.base.once.data.text
 	b.rest()
 	b.expect("B2: they were left behind for it", "True Ready")
 	for _, name := range []string{"plain", "once"} {
-		if got := b.find("ConfigMap", name).GetAnnotations()[ownership.UIDMark]; got == was || got != string(b.find("Shop", shopKey.Name).GetUID()) {
+		if got := b.find("ConfigMap", name).GetAnnotations()[ownership.OwnerUIDAnnotation]; got == was || got != string(b.find("Shop", shopKey.Name).GetUID()) {
 			t.Errorf("%s is marked as that of %s", name, got)
 		}
 	}

@@ -21,9 +21,9 @@ type memory struct {
 	writes        writeHistory
 	evaluation    exceededEvaluation
 	refusedStatus refusedStatus
-	// read is what the last reconcile has read, or nil if it has failed, and settled the same if it has found nothing to do.
-	read    *reading
-	settled *settled
+	// read is what the last reconcile has read, or nil if it has failed, and lastNoop the same if it has found nothing to do.
+	read     *reading
+	lastNoop *noop
 	// statusForbidden says that the API server forbids to write the status, and people were told.
 	statusForbidden bool
 }

@@ -21,8 +21,8 @@ func (s *state) observe(after map[string]any) {
 }
 
 // observeGone tells the observer that a resource does not exist any more.
-func (l *Reconciler) observeGone(key types.NamespacedName) {
-	if l.Observer != nil {
-		l.Observer.Gone(key)
+func (r *Reconciler) observeGone(key types.NamespacedName) {
+	if r.Observer != nil {
+		r.Observer.Gone(key)
 	}
 }

@@ -34,7 +34,7 @@ components: {
 }
 `)
 	seen := lastTold{}
-	b.life.Observer = seen
+	b.reconciler.Observer = seen
 	b.settle()
 	found := seen[shopKey]
 	want := status.Summary{Phase: status.PhaseWaiting, Digest: b.program.Digest(), Components: []status.ComponentSummary{
@@ -62,7 +62,7 @@ func TestAnObserverIsToldOfAPause(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, `components: a: objects: c: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "c"}`)
 	seen := lastTold{}
-	b.life.Observer = seen
+	b.reconciler.Observer = seen
 	b.settle()
 	if got := seen[shopKey]; got.Phase != status.PhaseReady || got.Paused {
 		t.Fatalf("the resource is %v", got)

@@ -192,10 +192,10 @@ func before(t *testing.T, pin string) *bench {
 	t.Helper()
 	b := newBench(t, pinned)
 	b.put(pinSecret(pin))
-	b.life.NewSalt = func() string { return "" }
+	b.reconciler.NewSalt = func() string { return "" }
 	for range 8 {
 		b.now = b.now.Add(5 * time.Second)
-		if _, err := b.life.Reconcile(t.Context(), shopKey, unkeyed{b.program}); err != nil {
+		if _, err := b.reconciler.Reconcile(t.Context(), shopKey, unkeyed{b.program}); err != nil {
 			t.Fatal(err)
 		}
 		completeJobs(t, b.memory)
@@ -224,7 +224,7 @@ func (b *bench) changes(act func()) []string {
 	var out []string
 	for _, c := range b.memory.Changes()[from:] {
 		if c.Ref.Kind != "Shop" {
-			out = append(out, string(c.Verb)+" "+c.Ref.Kind+" "+strings.TrimRight(c.Ref.Name, "0123456789abcdef"))
+			out = append(out, string(c.Operation)+" "+c.Ref.Kind+" "+strings.TrimRight(c.Ref.Name, "0123456789abcdef"))
 		}
 	}
 	slices.Sort(out)

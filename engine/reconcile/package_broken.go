@@ -13,8 +13,8 @@ import (
 // version is served. It returns whether the status says so now, and does nothing to a resource
 // that is deleted or paused. It errors when the status cannot be written, also because the
 // resource was changed meanwhile.
-func (l *Reconciler) ReportPackageBroken(ctx context.Context, key types.NamespacedName, fault string) (bool, error) {
-	s, err := l.fetchUninterpreted(ctx, key)
+func (r *Reconciler) ReportPackageBroken(ctx context.Context, key types.NamespacedName, fault string) (bool, error) {
+	s, err := r.fetchUninterpreted(ctx, key)
 	if err != nil || s == nil {
 		return false, err
 	}
@@ -25,8 +25,8 @@ func (l *Reconciler) ReportPackageBroken(ctx context.Context, key types.Namespac
 // ReportRevisionUnusable reports in the status of a resource why the version of its package that it is pinned to cannot serve it. It does
 // nothing to a resource that is deleted or paused. It errors when the status cannot be written, also because the
 // resource was changed meanwhile.
-func (l *Reconciler) ReportRevisionUnusable(ctx context.Context, key types.NamespacedName, why string) error {
-	s, err := l.fetchUninterpreted(ctx, key)
+func (r *Reconciler) ReportRevisionUnusable(ctx context.Context, key types.NamespacedName, why string) error {
+	s, err := r.fetchUninterpreted(ctx, key)
 	if err != nil || s == nil {
 		return err
 	}
@@ -35,8 +35,8 @@ func (l *Reconciler) ReportRevisionUnusable(ctx context.Context, key types.Names
 
 // AskWhetherServed asks in the status of a resource whether another process serves it: that process
 // removes the question. It returns whether there is a resource to ask about.
-func (l *Reconciler) AskWhetherServed(ctx context.Context, key types.NamespacedName) (bool, error) {
-	s, err := l.fetchUninterpreted(ctx, key)
+func (r *Reconciler) AskWhetherServed(ctx context.Context, key types.NamespacedName) (bool, error) {
+	s, err := r.fetchUninterpreted(ctx, key)
 	if err != nil || s == nil {
 		return false, err
 	}
@@ -51,12 +51,12 @@ func Disputed(u *unstructured.Unstructured) bool { return status.Disputed(status
 
 // fetchUninterpreted reads a resource without the state in its status, which stays as it is. It
 // returns nil for a resource that is missing, deleted or paused.
-func (l *Reconciler) fetchUninterpreted(ctx context.Context, key types.NamespacedName) (*state, error) {
-	cr, err := l.get(ctx, key)
+func (r *Reconciler) fetchUninterpreted(ctx context.Context, key types.NamespacedName) (*state, error) {
+	cr, err := r.get(ctx, key)
 	if err != nil || cr == nil || cr.GetDeletionTimestamp() != nil {
 		return nil, err
 	}
-	s := l.newState(ctx, cr, nil, redact.New())
+	s := r.newState(ctx, cr, nil, redact.New())
 	if s.paused() {
 		return nil, nil
 	}

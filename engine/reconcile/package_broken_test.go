@@ -23,7 +23,7 @@ func TestABrokenPackageIsReportedUntilTheStatusSaysSo(t *testing.T) {
 		"a paused one":      {"nothing but a deletion happens to it", func(b *bench) { b.annotate(reconcile.AnnotationPaused, "true") }, [2]bool{}, false, 0},
 		"a deleted one":     {"its deletion is reported in another way", func(b *bench) { b.holdResource(); act(b.t, b.memory, deleted) }, [2]bool{}, false, 0},
 		"none":              {"it is gone", func(b *bench) { act(b.t, b.memory, deleted) }, [2]bool{}, false, 0},
-		"an unwritable one": {"the status says nothing yet", func(b *bench) { b.life.Resources = mute{b.life.Resources} }, [2]bool{}, true, 0},
+		"an unwritable one": {"the status says nothing yet", func(b *bench) { b.reconciler.Resources = mute{b.reconciler.Resources} }, [2]bool{}, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -32,7 +32,7 @@ func TestABrokenPackageIsReportedUntilTheStatusSaysSo(t *testing.T) {
 			row.prepare(b)
 			before := len(b.memory.Changes())
 			for i, want := range row.reported {
-				got, err := b.life.ReportPackageBroken(t.Context(), shopKey, "shop.cue:1: it is broken")
+				got, err := b.reconciler.ReportPackageBroken(t.Context(), shopKey, "shop.cue:1: it is broken")
 				if got != want || (err != nil) != row.fails {
 					t.Errorf("%s: report %d returns %v and error %v", row.reason, i, got, err)
 				}
@@ -61,8 +61,8 @@ func TestWhetherAResourceIsServedIsAskedOnce(t *testing.T) {
 		"a paused one":      {"nothing but a deletion happens to it", func(b *bench) { b.annotate(reconcile.AnnotationPaused, "true") }, false, false, 0},
 		"a deleted one":     {"its deletion is another matter", func(b *bench) { b.holdResource(); act(b.t, b.memory, deleted) }, false, false, 0},
 		"none":              {"it is gone", func(b *bench) { act(b.t, b.memory, deleted) }, false, false, 0},
-		"an unwritable one": {"nobody can see the question yet", func(b *bench) { b.life.Resources = mute{b.life.Resources} }, true, true, 0},
-		"an unreadable one": {"nobody knows whether there is one", func(b *bench) { b.life.Resources = unread{b.memory} }, false, true, 0},
+		"an unwritable one": {"nobody can see the question yet", func(b *bench) { b.reconciler.Resources = mute{b.reconciler.Resources} }, true, true, 0},
+		"an unreadable one": {"nobody knows whether there is one", func(b *bench) { b.reconciler.Resources = unread{b.memory} }, false, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,7 +71,7 @@ func TestWhetherAResourceIsServedIsAskedOnce(t *testing.T) {
 			row.prepare(b)
 			before := len(b.memory.Changes())
 			for range 2 {
-				got, err := b.life.AskWhetherServed(t.Context(), shopKey)
+				got, err := b.reconciler.AskWhetherServed(t.Context(), shopKey)
 				if got != row.asked || (err != nil) != row.fails {
 					t.Errorf("%s: asked %t, error %v", row.reason, got, err)
 				}
@@ -97,7 +97,7 @@ func TestAResourceSaysThatTheVersionItIsPinnedToCannotBeUsed(t *testing.T) {
 		"a resource":        {"the second report finds the first", func(*bench) {}, false, 1},
 		"a paused one":      {"nothing but a deletion happens to it", func(b *bench) { b.annotate(reconcile.AnnotationPaused, "true") }, false, 0},
 		"none":              {"it is gone", func(b *bench) { act(b.t, b.memory, deleted) }, false, 0},
-		"an unreadable one": {"nobody knows whether there is one", func(b *bench) { b.life.Resources = unread{b.memory} }, true, 0},
+		"an unreadable one": {"nobody knows whether there is one", func(b *bench) { b.reconciler.Resources = unread{b.memory} }, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,7 +106,7 @@ func TestAResourceSaysThatTheVersionItIsPinnedToCannotBeUsed(t *testing.T) {
 			row.prepare(b)
 			before := len(b.memory.Changes())
 			for range 2 {
-				if err := b.life.ReportRevisionUnusable(t.Context(), shopKey, "it is not kept"); (err != nil) != row.fails {
+				if err := b.reconciler.ReportRevisionUnusable(t.Context(), shopKey, "it is not kept"); (err != nil) != row.fails {
 					t.Errorf("%s: the error is %v", row.reason, err)
 				}
 			}

@@ -15,13 +15,13 @@ import (
 
 // ReconcilePackageMissing is Reconcile for a resource whose package does not run here. It tears down a resource
 // that is being deleted, from its inventory; everything else needs the package.
-func (l *Reconciler) ReconcilePackageMissing(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+func (r *Reconciler) ReconcilePackageMissing(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	redactor := redact.New()
-	return l.recovered(ctx, key, nil, redactor, func() (time.Duration, error) { return l.reconcilePackageMissing(ctx, key, redactor) })
+	return r.recovered(ctx, key, nil, redactor, func() (time.Duration, error) { return r.reconcilePackageMissing(ctx, key, redactor) })
 }
 
-func (l *Reconciler) reconcilePackageMissing(ctx context.Context, key types.NamespacedName, redactor *redact.Redactor) (time.Duration, error) {
-	s, err := l.fetch(ctx, key, nil, redactor)
+func (r *Reconciler) reconcilePackageMissing(ctx context.Context, key types.NamespacedName, redactor *redact.Redactor) (time.Duration, error) {
+	s, err := r.fetch(ctx, key, nil, redactor)
 	wrong, unread := errors.AsType[*corruptStatusError](err)
 	if err != nil && !unread {
 		return 0, err

@@ -26,7 +26,7 @@ func (b *bench) restWithoutPackage() time.Duration {
 	b.t.Helper()
 	for range 40 {
 		before := len(b.memory.Changes())
-		again, err := b.life.ReconcilePackageMissing(b.t.Context(), shopKey)
+		again, err := b.reconciler.ReconcilePackageMissing(b.t.Context(), shopKey)
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -215,8 +215,8 @@ type notingStore struct {
 
 // note makes a bench note what it writes.
 func (b *bench) note() *notingStore {
-	s := &notingStore{Cluster: b.life.Resources}
-	b.life.Resources = s
+	s := &notingStore{Cluster: b.reconciler.Resources}
+	b.reconciler.Resources = s
 	return s
 }
 

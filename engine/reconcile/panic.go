@@ -17,15 +17,15 @@ import (
 // recovered runs a reconcile, and turns a panic into a status of the resource and an error. The process
 // has to go on for other resources, and an unchanged status might say Ready although nothing
 // reconciles the resource.
-func (l *Reconciler) recovered(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor, reconcile func() (time.Duration, error)) (again time.Duration, err error) {
+func (r *Reconciler) recovered(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor, reconcile func() (time.Duration, error)) (again time.Duration, err error) {
 	fault := caught(func() { again, err = reconcile() })
 	if fault == nil {
 		return again, err
 	}
 	logPanic(redactor.Log(logr.FromContextOrDiscard(ctx)), fault)
-	err = fmt.Errorf("%s %s: %w", l.Kind.Kind, key, fault)
+	err = fmt.Errorf("%s %s: %w", r.Kind.Kind, key, fault)
 	var failure error
-	if second := caught(func() { failure = l.reportInternalError(ctx, key, p, redactor, fault) }); second != nil {
+	if second := caught(func() { failure = r.reportInternalError(ctx, key, p, redactor, fault) }); second != nil {
 		logPanic(redactor.Log(logr.FromContextOrDiscard(ctx)), second)
 	}
 	return 0, errors.Join(err, failure)
@@ -49,11 +49,11 @@ func logPanic(log logr.Logger, fault *rollout.PanicError) {
 
 // reportInternalError reports in the status that the operator has a fault. It reads as little of the
 // resource as possible, because its content may have caused the panic.
-func (l *Reconciler) reportInternalError(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor, fault error) error {
-	cr, err := l.get(ctx, key)
+func (r *Reconciler) reportInternalError(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor, fault error) error {
+	cr, err := r.get(ctx, key)
 	if err != nil || cr == nil {
 		return err
 	}
-	s := l.newState(ctx, cr, p, redactor)
+	s := r.newState(ctx, cr, p, redactor)
 	return s.writeChanged(ctx, s.statusWithFault(status.ReasonInternalError, fault.Error()))
 }

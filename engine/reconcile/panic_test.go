@@ -129,12 +129,12 @@ func TestAPanicInAStepIsSaidAndTriedAgain(t *testing.T) {
 			act(t, b.memory, map[string]any{"size": int64(2)})
 			row.begin(b)
 			at := panics(row.call)
-			b.life.Cluster, b.life.Resources = fragileCluster{b.memory, at}, fragileStore{b.memory, at}
-			b.life.Patches, b.life.Recorder = fragilePatches{b.memory, at}, fragileRecorder{b, at}
+			b.reconciler.Cluster, b.reconciler.Resources = fragileCluster{b.memory, at}, fragileStore{b.memory, at}
+			b.reconciler.Patches, b.reconciler.Recorder = fragilePatches{b.memory, at}, fragileRecorder{b, at}
 
 			var log strings.Builder
 			ctx := logr.NewContext(t.Context(), funcr.NewJSON(func(line string) { log.WriteString(line + "\n") }, funcr.Options{}))
-			_, err := b.life.Reconcile(ctx, shopKey, fragilePackage{b.program, at})
+			_, err := b.reconciler.Reconcile(ctx, shopKey, fragilePackage{b.program, at})
 			if err == nil {
 				t.Error("it is not tried again")
 			}
@@ -176,11 +176,11 @@ func TestAPanicInATeardownIsSaidAndTriedAgain(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]func(*bench, context.Context, reconcile.Package) error{
 		"with its package": func(b *bench, ctx context.Context, p reconcile.Package) error {
-			_, err := b.life.Reconcile(ctx, shopKey, p)
+			_, err := b.reconciler.Reconcile(ctx, shopKey, p)
 			return err
 		},
 		"without a package": func(b *bench, ctx context.Context, _ reconcile.Package) error {
-			_, err := b.life.ReconcilePackageMissing(ctx, shopKey)
+			_, err := b.reconciler.ReconcilePackageMissing(ctx, shopKey)
 			return err
 		},
 	} {
@@ -190,7 +190,7 @@ func TestAPanicInATeardownIsSaidAndTriedAgain(t *testing.T) {
 			b.rest()
 			act(t, b.memory, deleted)
 			b.now = b.now.Add(time.Minute)
-			b.life.Cluster = fragileCluster{b.memory, "Delete bad"}
+			b.reconciler.Cluster = fragileCluster{b.memory, "Delete bad"}
 			if err := step(b, t.Context(), b.program); err == nil {
 				t.Error("it is not tried again")
 			}
@@ -212,7 +212,7 @@ func TestAPanicInATeardownIsSaidAndTriedAgain(t *testing.T) {
 func TestAPodThatMakesTheLookPanicStopsNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, `components: web: objects: deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web", spec: selector: matchLabels: app: "web"}`)
-	b.life.Cluster = pods{b.life.Cluster, func(context.Context, schema.GroupVersionKind, string, map[string]string, int64) ([]*unstructured.Unstructured, error) {
+	b.reconciler.Cluster = pods{b.reconciler.Cluster, func(context.Context, schema.GroupVersionKind, string, map[string]string, int64) ([]*unstructured.Unstructured, error) {
 		panic("an odd pod")
 	}}
 	b.rest()

@@ -22,20 +22,20 @@ type foundPatch struct {
 
 // patchesOf returns the patches of a resource, except those that are being deleted. It errors when
 // they cannot be read: a rollout without them would revert their changes.
-func (l *Reconciler) patchesOf(ctx context.Context, key types.NamespacedName) ([]foundPatch, error) {
-	if l.Patches == nil || key.Namespace == "" {
+func (r *Reconciler) patchesOf(ctx context.Context, key types.NamespacedName) ([]foundPatch, error) {
+	if r.Patches == nil || key.Namespace == "" {
 		return nil, nil
 	}
-	all, err := l.Patches.ListCached(ctx, cluster.Selection{Kind: patch.Kind, Namespace: key.Namespace})
+	all, err := r.Patches.ListCached(ctx, cluster.Selection{Kind: patch.Kind, Namespace: key.Namespace})
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: reading its patches: %w", l.Kind.Kind, key, err)
+		return nil, fmt.Errorf("%s %s: reading its patches: %w", r.Kind.Kind, key, err)
 	}
 	var out []foundPatch
 	for _, u := range all {
-		if u.GetDeletionTimestamp() != nil || !patch.IsFor(u, l.Kind.GroupKind(), key.Name) {
+		if u.GetDeletionTimestamp() != nil || !patch.IsFor(u, r.Kind.GroupKind(), key.Name) {
 			continue
 		}
-		if p := patch.Parse(u); p.Targets(l.Kind.GroupKind(), key.Name) {
+		if p := patch.Parse(u); p.Targets(r.Kind.GroupKind(), key.Name) {
 			out = append(out, foundPatch{p, u})
 		}
 	}
@@ -82,26 +82,26 @@ func (s *state) patchesPaused(ctx context.Context) error {
 }
 
 // targetMissing reports in the patches of a resource that it does not exist.
-func (l *Reconciler) targetMissing(ctx context.Context, key types.NamespacedName) error {
+func (r *Reconciler) targetMissing(ctx context.Context, key types.NamespacedName) error {
 	all := func(foundPatch) bool { return true }
-	return l.patchesNotApplied(ctx, key, all, patch.TargetNotFound, fmt.Sprintf("there is no %s %s", l.Kind.Kind, key))
+	return r.patchesNotApplied(ctx, key, all, patch.TargetNotFound, fmt.Sprintf("there is no %s %s", r.Kind.Kind, key))
 }
 
 // patchesNotApplied reports in some patches of a resource why they have no effect.
-func (l *Reconciler) patchesNotApplied(ctx context.Context, key types.NamespacedName, which func(foundPatch) bool, reason patch.Reason, message string) error {
-	found, err := l.patchesOf(ctx, key)
+func (r *Reconciler) patchesNotApplied(ctx context.Context, key types.NamespacedName, which func(foundPatch) bool, reason patch.Reason, message string) error {
+	found, err := r.patchesOf(ctx, key)
 	failures := []error{err}
 	for _, f := range found {
 		if which(f) {
-			failures = append(failures, l.writePatch(ctx, f, patch.NotApplied(f.Patch, reason, message)))
+			failures = append(failures, r.writePatch(ctx, f, patch.NotApplied(f.Patch, reason, message)))
 		}
 	}
 	return errors.Join(failures...)
 }
 
 // writePatch writes the status of a patch if it differs.
-func (l *Reconciler) writePatch(ctx context.Context, f foundPatch, r patch.Report) error {
-	return f.write(ctx, l.Patches, r, l.Now())
+func (r *Reconciler) writePatch(ctx context.Context, f foundPatch, report patch.Report) error {
+	return f.write(ctx, r.Patches, report, r.Now())
 }
 
 func (f foundPatch) write(ctx context.Context, to cluster.Cluster, r patch.Report, now time.Time) error {

@@ -73,17 +73,17 @@ func patchable(t *testing.T) (*evaluate.Evaluator, *disturbed, *reconcile.Reconc
 	t.Helper()
 	p, c := loadShop(t), settled(t)
 	c.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
-	l := newLife(c)
-	l.Patches = c.Cluster
-	return p, c, l
+	r := newReconciler(c)
+	r.Patches = c.Cluster
+	return p, c, r
 }
 
 // step takes the resource so many steps, and returns what was written by them.
-func step(t *testing.T, p *evaluate.Evaluator, c *disturbed, l *reconcile.Reconciler, times int) []string {
+func step(t *testing.T, p *evaluate.Evaluator, c *disturbed, r *reconcile.Reconciler, times int) []string {
 	t.Helper()
 	before := len(c.Changes())
 	for range times {
-		if _, err := l.Reconcile(t.Context(), shopKey, p); err != nil {
+		if _, err := r.Reconcile(t.Context(), shopKey, p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -104,10 +104,10 @@ func replicas(t *testing.T, c *disturbed) int64 {
 
 func TestAPatchIsAppliedReportedAndReverted(t *testing.T) {
 	t.Parallel()
-	p, c, l := patchable(t)
+	p, c, r := patchable(t)
 	putPatch(t, c.Cluster, "more", "my", "web.deployment", threeReplicas)
 	putPatch(t, c.Cluster, "typo", "my", "web.deploy", threeReplicas)
-	writes := step(t, p, c, l, 1)
+	writes := step(t, p, c, r, 1)
 	if diff := cmp.Diff([]string{"update Deployment default/shop", "update Shop default/my", "update Patch default/more", "update Patch default/typo"}, writes); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
@@ -119,12 +119,12 @@ func TestAPatchIsAppliedReportedAndReverted(t *testing.T) {
 	if diff := cmp.Diff([]any{"more"}, crStatus(t, c)["patches"]); diff != "" {
 		t.Errorf("the resource's status (-want +got):\n%s", diff)
 	}
-	if writes := step(t, p, c, l, 3); len(writes) > 0 {
+	if writes := step(t, p, c, r, 3); len(writes) > 0 {
 		t.Errorf("at rest there are writes: %q", writes)
 	}
 
 	removePatch(t, c.Cluster, "more")
-	if writes := step(t, p, c, l, 1); len(writes) != 2 || writes[0] != "update Deployment default/shop" {
+	if writes := step(t, p, c, r, 1); len(writes) != 2 || writes[0] != "update Deployment default/shop" {
 		t.Errorf("the way back takes %q, want one write and the status", writes)
 	}
 	if n := replicas(t, c); n != 1 {
@@ -137,18 +137,18 @@ func TestAPatchIsAppliedReportedAndReverted(t *testing.T) {
 
 func TestAPatchOfAResourceThatIsNotThere(t *testing.T) {
 	t.Parallel()
-	p, c, l := patchable(t)
+	p, c, r := patchable(t)
 	act(t, c.Cluster, deleted)
 	settle(t, c, p, true)
 	putPatch(t, c.Cluster, "early", "my", "web.deployment", threeReplicas)
 	putPatch(t, c.Cluster, "other", "another", "web.deployment", threeReplicas)
-	step(t, p, c, l, 1)
+	step(t, p, c, r, 1)
 	expectPatch(t, c.Cluster, "early", "TargetNotFound")
 	if u, _ := c.Cluster.GetLive(t.Context(), patchRef("other")); u.Object["status"] != nil {
 		t.Errorf("a patch of another resource was told %v", u.Object["status"])
 	}
 	act(t, c.Cluster, map[string]any{})
-	step(t, p, c, l, 1)
+	step(t, p, c, r, 1)
 	if n := replicas(t, c); n != 3 {
 		t.Errorf("once the resource is there, it has %d replicas", n)
 	}
@@ -178,12 +178,12 @@ func TestANewPatchOfAResourceThatIsNotRolledOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, c, l := patchable(t)
+			p, c, r := patchable(t)
 			putPatch(t, c.Cluster, "old", "my", "web.deployment", threeReplicas)
-			step(t, p, c, l, 1)
+			step(t, p, c, r, 1)
 			tc.stop(t, c)
 			putPatch(t, c.Cluster, "new", "my", "web.service", map[string]any{"spec": map[string]any{"type": "NodePort"}})
-			writes := step(t, p, c, l, 2)
+			writes := step(t, p, c, r, 2)
 			expectPatch(t, c.Cluster, "new", tc.reason)
 			expectPatch(t, c.Cluster, "old", "Applied")
 			if n := strings.Count(strings.Join(writes, "\n"), "Patch"); n != 1 {
@@ -209,7 +209,7 @@ func TestPatchesThatCannotBeReadAreWaitedFor(t *testing.T) {
 	b := newBench(t, timed)
 	b.rest()
 	act(t, b.memory, map[string]any{"size": int64(2)})
-	b.life.Patches = unreadable{}
+	b.reconciler.Patches = unreadable{}
 	if _, err := b.step(); err == nil {
 		t.Error("it is not tried again")
 	}
@@ -217,7 +217,7 @@ func TestPatchesThatCannotBeReadAreWaitedFor(t *testing.T) {
 	if got := b.data("web", "size"); got != "1" {
 		t.Errorf("size is %s: without its patches a resource would lose their changes", got)
 	}
-	b.life.Patches = nil
+	b.reconciler.Patches = nil
 	b.rest()
 	b.expect("they can be read", "True Ready")
 	if got := b.data("web", "size"); got != "2" {
@@ -317,9 +317,9 @@ func TestOnlyPatchesOfTheResourceAreParsed(t *testing.T) {
 				u.SetName(fmt.Sprintf("p%d", i))
 				all = append(all, u)
 			}
-			p, _, l := patchable(t)
-			l.Patches = listing{all: all}
-			if _, err := l.Reconcile(t.Context(), shopKey, p); err != nil {
+			p, _, r := patchable(t)
+			r.Patches = listing{all: all}
+			if _, err := r.Reconcile(t.Context(), shopKey, p); err != nil {
 				t.Fatal(err)
 			}
 			if got := times.Load() > 0; got != row.parsing {

@@ -39,7 +39,7 @@ func TestThePodsOfAWorkloadAreLookedAtWhenItIsNotReadyForAWhile(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, `components: web: objects: deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web", spec: selector: matchLabels: app: "web"}`)
 	looks := 0
-	b.life.Cluster = pods{b.life.Cluster, func(ctx context.Context, kind schema.GroupVersionKind, namespace string, labels map[string]string, limit int64) ([]*unstructured.Unstructured, error) {
+	b.reconciler.Cluster = pods{b.reconciler.Cluster, func(ctx context.Context, kind schema.GroupVersionKind, namespace string, labels map[string]string, limit int64) ([]*unstructured.Unstructured, error) {
 		looks++
 		if looks == 2 {
 			return nil, errors.New("it may not be read")
@@ -90,7 +90,7 @@ func TestThePodsOfAWorkloadAreLookedAtEverLessOften(t *testing.T) {
 	b := newBench(t, `components: web: objects: deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web", spec: selector: matchLabels: app: "web"}`)
 	var intervals []time.Duration
 	var last time.Time
-	b.life.Cluster = pods{b.life.Cluster, func(ctx context.Context, kind schema.GroupVersionKind, namespace string, labels map[string]string, limit int64) ([]*unstructured.Unstructured, error) {
+	b.reconciler.Cluster = pods{b.reconciler.Cluster, func(ctx context.Context, kind schema.GroupVersionKind, namespace string, labels map[string]string, limit int64) ([]*unstructured.Unstructured, error) {
 		intervals, last = append(intervals, b.now.Sub(last)), b.now
 		return pending(ctx, kind, namespace, labels, limit)
 	}}
@@ -150,7 +150,7 @@ func TestTheVolumesThatAPodWaitsForAreNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, `components: web: objects: deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web", spec: selector: matchLabels: app: "web"}`)
-			b.life.Cluster = claiming{b.life.Cluster, row.phase, row.err}
+			b.reconciler.Cluster = claiming{b.reconciler.Cluster, row.phase, row.err}
 			for range 2 {
 				if _, err := b.step(); err != nil {
 					t.Fatal(err)
@@ -177,7 +177,7 @@ func TestWhatAContainerLacksIsInTheStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, `components: web: objects: deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web", spec: selector: matchLabels: app: "web"}`)
-			b.life.Cluster = pods{b.life.Cluster, func(ctx context.Context, kind schema.GroupVersionKind, namespace string, labels map[string]string, limit int64) ([]*unstructured.Unstructured, error) {
+			b.reconciler.Cluster = pods{b.reconciler.Cluster, func(ctx context.Context, kind schema.GroupVersionKind, namespace string, labels map[string]string, limit int64) ([]*unstructured.Unstructured, error) {
 				list, err := pending(ctx, kind, namespace, labels, limit)
 				list[0].Object["status"] = map[string]any{"phase": "Pending", "containerStatuses": []any{map[string]any{
 					"name": "web", "state": map[string]any{"waiting": map[string]any{"reason": "CreateContainerConfigError", "message": row.message}},

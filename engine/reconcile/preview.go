@@ -20,9 +20,9 @@ type Preview struct {
 // Preview returns what Reconcile would do to a resource that exists and is not being deleted, and writes
 // nothing. It reads the same input as Reconcile. It ignores a pause, to show what comes after it. It
 // errors when the cluster does not answer.
-func (l *Reconciler) Preview(ctx context.Context, key types.NamespacedName, p Package) (Preview, error) {
+func (r *Reconciler) Preview(ctx context.Context, key types.NamespacedName, p Package) (Preview, error) {
 	out := Preview{Redactor: redact.New()}
-	s, err := l.fetch(ctx, key, p, out.Redactor)
+	s, err := r.fetch(ctx, key, p, out.Redactor)
 	if wrong, unread := errors.AsType[*corruptStatusError](err); unread {
 		out.Fault = status.Component{State: status.Failed, Reason: status.ReasonStatusUnreadable, Message: wrong.Error()}
 		return out, nil

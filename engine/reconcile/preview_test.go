@@ -45,7 +45,7 @@ components: config: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: 
 			b := newBench(t, inputs+row.more)
 			b.put(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "default", "name": "tok"}, "data": map[string]any{"k": "b3BlbnNlc2FtZQ=="}})
 			b.refuse("ConfigMap", "config", row.refused)
-			got, err := b.life.Preview(t.Context(), shopKey, b.program)
+			got, err := b.reconciler.Preview(t.Context(), shopKey, b.program)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,7 +63,7 @@ components: config: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: 
 func TestThePreviewOfAResourceThatDoesNotExistIsEmpty(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, ordered)
-	got, err := b.life.Preview(t.Context(), types.NamespacedName{Namespace: shopKey.Namespace, Name: "gone"}, b.program)
+	got, err := b.reconciler.Preview(t.Context(), types.NamespacedName{Namespace: shopKey.Namespace, Name: "gone"}, b.program)
 	if err != nil || !got.Fault.IsZero() || len(got.Components) > 0 {
 		t.Errorf("got %v with the fault %v (%v)", got.Components, got.Fault, err)
 	}
@@ -72,8 +72,8 @@ func TestThePreviewOfAResourceThatDoesNotExistIsEmpty(t *testing.T) {
 func TestAPreviewErrorsWhereTheResourceCannotBeRead(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, ordered)
-	b.life.Resources = unread{b.memory}
-	if got, err := b.life.Preview(t.Context(), shopKey, b.program); err == nil || got.Fault.State == status.Failed {
+	b.reconciler.Resources = unread{b.memory}
+	if got, err := b.reconciler.Preview(t.Context(), shopKey, b.program); err == nil || got.Fault.State == status.Failed {
 		t.Errorf("the error is %v, the fault %v", err, got.Fault)
 	}
 }
@@ -99,7 +99,7 @@ func TestAPreviewSaysWhatKeepsAResourceFromBeingEvaluated(t *testing.T) {
 			b.rest()
 			row.prepare(b)
 			before := len(b.memory.Changes())
-			got, err := b.life.Preview(t.Context(), shopKey, b.program)
+			got, err := b.reconciler.Preview(t.Context(), shopKey, b.program)
 			if err != nil || got.Fault.State != status.Failed || string(got.Fault.Reason) != row.want || !strings.Contains(got.Fault.Message, row.text) {
 				t.Errorf("%s: the fault is %+v, the error %v, want %s", row.reason, got.Fault, err, row.want)
 			}

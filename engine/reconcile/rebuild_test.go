@@ -37,7 +37,7 @@ func (b *bench) names() []string {
 func (b *bench) deletions() []string {
 	var out []string
 	for _, c := range b.memory.Changes() {
-		if c.Verb == "delete" {
+		if c.Operation == "delete" {
 			out = append(out, c.Ref.Name)
 		}
 	}
@@ -144,7 +144,7 @@ hooks: afterDeploy: job: objects: job: {apiVersion: "batch/v1", kind: "Job", met
 `)
 	reconciled := func() any { return b.status()["versions"].(map[string]any)["reconciled"] }
 	phases := map[string]bool{}
-	b.life.Resources = phaseStore{b.life.Resources, phases}
+	b.reconciler.Resources = phaseStore{b.reconciler.Resources, phases}
 	b.rest()
 	if b.status()["versions"].(map[string]any)["desired"] != "v1" || reconciled() != nil {
 		t.Errorf("versions %v while it rolls out", b.status()["versions"])

@@ -102,7 +102,7 @@ type Reconciler struct {
 
 	// Tracer makes a trace of each rollout; nil makes none.
 	Tracer trace.Tracer
-	// Observer is told how far resources are; nil is nobody.
+	// Observer is told how far resources are; nil tells none.
 	Observer Observer
 
 	// NewSalt returns the salt of a Secret that has none; nil is a random one.
@@ -131,10 +131,10 @@ type state struct {
 	// redactor knows the Secrets that the reconcile has read.
 	redactor *redact.Redactor
 	memory   *memory
-	// inputs are what the rollout has read besides its objects, and unwritten says that the status
+	// inputs are what the rollout has read besides its objects, and statusUnchanged says that the status
 	// was as it is to be.
-	inputs    []program.Input
-	unwritten bool
+	inputs          []program.Input
+	statusUnchanged bool
 	// expected is what the reconcile was expected to read, and expectedVersions are the versions of that before it began;
 	// "" if they are not known.
 	expected         reading
@@ -143,9 +143,9 @@ type state struct {
 
 // Reconcile takes a resource one step further with a package. It returns when to reconcile again without an
 // event, also beside an error; 0 is never. It errors when the reconcile has to be retried.
-func (l *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, error) {
 	redactor := redact.New()
-	again, err := l.recovered(ctx, key, p, redactor, func() (time.Duration, error) { return l.reconcile(ctx, key, p, redactor) })
+	again, err := r.recovered(ctx, key, p, redactor, func() (time.Duration, error) { return r.reconcile(ctx, key, p, redactor) })
 	if large, ok := errors.AsType[*statusTooLargeError](err); ok {
 		logr.FromContextOrDiscard(ctx).V(1).Info("not tried again for now", "reason", redactor.Error(large))
 		return rollout.RejectedRetryAfter, nil
@@ -153,11 +153,11 @@ func (l *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName, p 
 	return again, redactor.Error(err)
 }
 
-func (l *Reconciler) reconcile(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (time.Duration, error) {
-	if again, ok := l.unchanged(ctx, key, p); ok {
+func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (time.Duration, error) {
+	if again, ok := r.unchanged(ctx, key, p); ok {
 		return again, nil
 	}
-	s, err := l.fetch(ctx, key, p, redactor)
+	s, err := r.fetch(ctx, key, p, redactor)
 	wrong, unread := errors.AsType[*corruptStatusError](err)
 	often, restless := errors.AsType[*tooOftenError](err)
 	switch {
@@ -170,10 +170,10 @@ func (l *Reconciler) reconcile(ctx context.Context, key types.NamespacedName, p 
 	case err != nil:
 		return 0, err
 	case s == nil:
-		if l.WatchInputs != nil {
-			l.WatchInputs(key, nil, false)
+		if r.WatchInputs != nil {
+			r.WatchInputs(key, nil, false)
 		}
-		return 0, l.targetMissing(ctx, key)
+		return 0, r.targetMissing(ctx, key)
 	case s.cr.GetDeletionTimestamp() != nil:
 		return s.teardown(ctx)
 	case s.paused():
@@ -184,13 +184,13 @@ func (l *Reconciler) reconcile(ctx context.Context, key types.NamespacedName, p 
 
 // fetch reads the custom resource and its state. It returns nil if there is none. It errors with a
 // corruptStatusError beside the resource if the status cannot be read.
-func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (*state, error) {
-	cr, err := l.get(ctx, key)
+func (r *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor) (*state, error) {
+	cr, err := r.get(ctx, key)
 	if err != nil || cr == nil {
 		return nil, err
 	}
-	s := l.newState(ctx, cr, p, redactor)
-	s.owner.Reach = l.ReachWithoutPackage
+	s := r.newState(ctx, cr, p, redactor)
+	s.owner.Reach = r.ReachWithoutPackage
 	if p != nil {
 		reach := p.Reach()
 		s.owner.Reach = &reach
@@ -206,38 +206,38 @@ func (l *Reconciler) fetch(ctx context.Context, key types.NamespacedName, p Pack
 }
 
 // get reads a custom resource from the cache. It returns nil for a missing one, and forgets it.
-func (l *Reconciler) get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
-	cr, err := l.Resources.GetCached(ctx, l.ref(key))
+func (r *Reconciler) get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	cr, err := r.Resources.GetCached(ctx, r.ref(key))
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", l.Kind.Kind, key, err)
+		return nil, fmt.Errorf("%s %s: %w", r.Kind.Kind, key, err)
 	}
 	if cr == nil {
-		l.Forget(key)
+		r.Forget(key)
 	}
 	return cr, nil
 }
 
 // Forget forgets a resource that another process reconciles, or that is gone.
-func (l *Reconciler) Forget(key types.NamespacedName) {
-	l.memories.forget(key)
-	l.observeGone(key)
+func (r *Reconciler) Forget(key types.NamespacedName) {
+	r.memories.forget(key)
+	r.observeGone(key)
 }
 
 // newState returns what a reconcile works on, without the state in the status.
-func (l *Reconciler) newState(ctx context.Context, cr *unstructured.Unstructured, p Package, redactor *redact.Redactor) *state {
+func (r *Reconciler) newState(ctx context.Context, cr *unstructured.Unstructured, p Package, redactor *redact.Redactor) *state {
 	key := types.NamespacedName{Namespace: cr.GetNamespace(), Name: cr.GetName()}
 	return &state{
-		Reconciler: l,
-		log:        redactor.Log(withLogLevel(logr.FromContextOrDiscard(ctx), l.allowed(cr, AnnotationLogLevel))),
+		Reconciler: r,
+		log:        redactor.Log(withLogLevel(logr.FromContextOrDiscard(ctx), r.allowed(cr, AnnotationLogLevel))),
 		redactor:   redactor,
-		subject:    subject{p, cr, ownStatus(cr), ownership.Owner{Ref: l.ref(key), UID: cr.GetUID()}},
-		memory:     l.memories.get(key, cr.GetUID()),
+		subject:    subject{p, cr, ownStatus(cr), ownership.Owner{Ref: r.ref(key), UID: cr.GetUID()}},
+		memory:     r.memories.get(key, cr.GetUID()),
 	}
 }
 
 // ref returns the identity of a resource.
-func (l *Reconciler) ref(key types.NamespacedName) cluster.Ref {
-	return cluster.Ref{GroupVersionKind: l.Kind, Namespace: key.Namespace, Name: key.Name}
+func (r *Reconciler) ref(key types.NamespacedName) cluster.Ref {
+	return cluster.Ref{GroupVersionKind: r.Kind, Namespace: key.Namespace, Name: key.Name}
 }
 
 // rebuild finds the objects of a resource whose inventory was removed, alone or with the whole status.
@@ -248,7 +248,7 @@ func (s *state) rebuild(ctx context.Context) error {
 		return nil
 	}
 	if err := s.memory.writes.rebuild(s.Now()); err != nil {
-		return err // somebody removes it again and again
+		return err // it is removed again and again
 	}
 	objects, err := s.Cluster.Owned(ctx, s.owner.Searched(), ownership.OwnerLabel, s.owner.Label())
 	if err != nil {
@@ -281,25 +281,25 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	result.RetryAfter = earliest(earliest(result.RetryAfter, limited.retryAfter), s.memory.podProblems.endReconcile(s.Now()))
 	result.RequeueAfter = earliest(result.RequeueAfter, result.RetryAfter)
 	again, err := s.conclude(ctx, result, failure)
-	s.noteSettled(result, again, err)
+	s.noteNoop(result, again, err)
 	return again, err
 }
 
-// run returns what came of one rollout. If the package foretells that there is nothing to do, and nothing to say in the
+// run returns what came of one rollout. If the package predicts that there is nothing to do, and nothing to say in the
 // status, it is not evaluated.
 func (s *state) run(ctx context.Context, p rollout.Evaluator, in rollout.Input) (rollout.Result, error) {
 	engine := s.engine(p)
-	if s.mayRest() {
-		if result, rests := engine.Rest(ctx, in); rests && s.isReported(result) {
+	if s.mayBeInSync() {
+		if result, inSync := engine.CheckInSync(ctx, in); inSync && s.isReported(result) {
 			return result, nil
 		}
 	}
 	return engine.Run(ctx, in)
 }
 
-// mayRest reports whether the status is about the resource and the package as they are. Whoever forges that has the
-// package asked in vain.
-func (s *state) mayRest() bool {
+// mayBeInSync reports whether the status is about the resource and the package as they are. A user who can write the
+// status can forge that; the prediction is then made in vain, and nothing else comes of it.
+func (s *state) mayBeInSync() bool {
 	observed, _, _ := unstructured.NestedInt64(s.before, "observedGeneration")
 	digest, _, _ := unstructured.NestedString(s.before, "package", "digest")
 	return observed == s.cr.GetGeneration() && digest == s.program.Digest()

@@ -67,10 +67,10 @@ func TestComponentsWithoutAnOrderAreAppliedConcurrently(t *testing.T) {
 	b := newBench(t, body.String())
 	m := &meeting{Cluster: b.memory, met: make(chan struct{})}
 	m.missing.Store(4)
-	b.life.Cluster = m
+	b.reconciler.Cluster = m
 	ctx, cancel := context.WithTimeout(t.Context(), machine.Patience)
 	defer cancel()
-	if _, err := b.life.Reconcile(ctx, shopKey, b.program); err != nil {
+	if _, err := b.reconciler.Reconcile(ctx, shopKey, b.program); err != nil {
 		t.Errorf("%d components were still missing: %v", m.missing.Load(), err)
 	}
 }
@@ -94,7 +94,7 @@ func TestTheStackOfAnEvaluationThatPanickedIsLogged(t *testing.T) {
 		log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
 		for range 5 {
 			b.now = b.now.Add(5 * time.Second)
-			if _, err := b.life.Reconcile(logr.NewContext(t.Context(), log), shopKey, p); err != nil {
+			if _, err := b.reconciler.Reconcile(logr.NewContext(t.Context(), log), shopKey, p); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -133,7 +133,7 @@ components: web: objects: d: {apiVersion: "apps/v1", kind: "Deployment", metadat
 		"a requeue":           {"that is when to reconcile, and nothing is held back", timed + `requeueAfter: "30s"`, func(*bench) {}, nil, 30 * time.Second},
 		"progress": {"some was written just now", workload, func(b *bench) {
 			progress(b, 1)
-			if _, err := b.life.Reconcile(b.t.Context(), shopKey, b.program); err != nil {
+			if _, err := b.reconciler.Reconcile(b.t.Context(), shopKey, b.program); err != nil {
 				b.t.Fatal(err)
 			}
 			progress(b, 2)
@@ -145,7 +145,7 @@ components: web: objects: d: {apiVersion: "apps/v1", kind: "Deployment", metadat
 			b.rest()
 			row.act(b)
 			var passed []time.Duration
-			wait, err := b.life.ReconcileUnpaced(t.Context(), shopKey, b.program, func(d time.Duration) {
+			wait, err := b.reconciler.ReconcileWithoutStatusDelay(t.Context(), shopKey, b.program, func(d time.Duration) {
 				passed = append(passed, d)
 				b.now = b.now.Add(d)
 			})
@@ -184,11 +184,11 @@ func TestAPauseThatCannotBeReportedIsTriedAgain(t *testing.T) {
 	b := newBench(t, timed)
 	b.rest()
 	b.annotate(reconcile.AnnotationPaused, "true")
-	b.life.Resources = mute{b.memory}
+	b.reconciler.Resources = mute{b.memory}
 	if again, err := b.step(); err == nil || again != 0 {
 		t.Errorf("it comes again after %s, error %v, want an error", again, err)
 	}
-	b.life.Resources = b.memory
+	b.reconciler.Resources = b.memory
 	if again, err := b.step(); err != nil || again != 0 {
 		t.Errorf("it comes again after %s, error %v, want neither", again, err)
 	}

@@ -44,8 +44,8 @@ func (s *state) rejected() rollout.Rejections {
 	return rejectionMemory{r, s.Now}
 }
 
-// Recall implements rollout.Rejections.
-func (m rejectionMemory) Recall(a rollout.Attempt) (rollout.WriteFailure, bool) {
+// Lookup implements rollout.Rejections.
+func (m rejectionMemory) Lookup(a rollout.Attempt) (rollout.WriteFailure, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before, ok := m.by[a.Ref]
@@ -55,14 +55,14 @@ func (m rejectionMemory) Recall(a rollout.Attempt) (rollout.WriteFailure, bool) 
 	return before.refusal, true
 }
 
-// Keep implements rollout.Rejections.
-func (m rejectionMemory) Keep(a rollout.Attempt, refusal rollout.WriteFailure) {
+// Record implements rollout.Rejections.
+func (m rejectionMemory) Record(a rollout.Attempt, refusal rollout.WriteFailure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.by == nil {
 		m.by = map[cluster.Ref]rejection{}
 	}
-	// A package may compute new names each time, so that nobody would ask for the old ones again.
+	// A package may compute new names each time, so that the old ones would never be looked up again.
 	maps.DeleteFunc(m.by, func(_ cluster.Ref, before rejection) bool { return !m.now().Before(before.until) })
 	m.by[a.Ref] = rejection{a, refusal, m.now().Add(rollout.RejectedRetryAfter)}
 }

@@ -14,7 +14,7 @@ func TestRejectionsOfNamesThatAreNewEachTimeAreForgotten(t *testing.T) {
 	now := time.Unix(1000, 0)
 	m := rejectionMemory{rejections: &rejections{}, now: func() time.Time { return now }}
 	for i := range 100 {
-		m.Keep(rollout.Attempt{Ref: cluster.Ref{Name: fmt.Sprint("name-", i)}}, rollout.WriteFailure{})
+		m.Record(rollout.Attempt{Ref: cluster.Ref{Name: fmt.Sprint("name-", i)}}, rollout.WriteFailure{})
 		now = now.Add(time.Minute)
 	}
 	if got := len(m.by); got > 6 {

@@ -13,9 +13,9 @@ import (
 // Requested returns the session of a custom resource as a request would like to have it: with its
 // configuration, and without live objects and inputs. It remembers nothing of the resource, which may never
 // exist. It errors with a ConfigError, or when the cluster does not answer.
-func (l *Reconciler) Requested(ctx context.Context, cr *unstructured.Unstructured, p Package) (program.Session, error) {
+func (r *Reconciler) Requested(ctx context.Context, cr *unstructured.Unstructured, p Package) (program.Session, error) {
 	key := types.NamespacedName{Namespace: cr.GetNamespace(), Name: cr.GetName()}
-	s := &state{Reconciler: l, redactor: redact.New(), subject: subject{program: p, cr: cr, owner: ownership.Owner{Ref: l.ref(key), UID: cr.GetUID()}}}
+	s := &state{Reconciler: r, redactor: redact.New(), subject: subject{program: p, cr: cr, owner: ownership.Owner{Ref: r.ref(key), UID: cr.GetUID()}}}
 	config, err := s.config(ctx)
 	return program.Session{CR: cr.Object, Config: config.layers}, err
 }

@@ -172,8 +172,8 @@ func (unread) GetCached(context.Context, cluster.Ref) (*unstructured.Unstructure
 // blind makes the cluster answer no read, for one step.
 func (b *bench) blind() {
 	b.t.Helper()
-	b.life.Cluster = unread{b.memory}
-	defer func() { b.life.Cluster = b.memory }()
+	b.reconciler.Cluster = unread{b.memory}
+	defer func() { b.reconciler.Cluster = b.memory }()
 	if _, err := b.step(); err == nil {
 		b.t.Fatal("a cluster that answers no read is no error")
 	}

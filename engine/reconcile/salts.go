@@ -13,7 +13,7 @@ import (
 
 // salts remembers the salts of the Secrets of one resource. A Secret keeps its salt, and the
 // process remembers it while the Secret is not there: so each attempt to create a Secret that the
-// API server rejects has the same salt, and a Secret that somebody deletes or strips gets it back.
+// API server rejects has the same salt, and a Secret that is deleted or loses its annotations gets it back.
 type salts struct {
 	mu sync.Mutex
 	// of are the salts by component and object.
@@ -38,7 +38,7 @@ func (s *state) saltsOf() rollout.Salts {
 	return saltMemory{&s.memory.salts, fresh}
 }
 
-// randomSalt returns a salt that nobody can guess.
+// randomSalt returns a salt that cannot be guessed.
 func randomSalt() string {
 	raw := make([]byte, len(program.FixedSalt)/2)
 	_, _ = rand.Read(raw) // it never errors

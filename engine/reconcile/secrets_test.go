@@ -93,13 +93,13 @@ func TestNothingThatLeavesAStepShowsASecret(t *testing.T) {
 			b.put(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "default", "name": "tok"}, "data": map[string]any{"k": encodedCanary}})
 			b.memory.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
 			putPatch(t, b.memory, "quote", shopKey.Name, "config.o", map[string]any{"data": map[string]any{"more": "x"}})
-			b.life.Cluster, b.life.Patches = quoting{b.memory, passing}, b.memory
+			b.reconciler.Cluster, b.reconciler.Patches = quoting{b.memory, passing}, b.memory
 
 			var said strings.Builder
 			log := funcr.NewJSON(func(line string) { said.WriteString("log " + line + "\n") }, funcr.Options{Verbosity: 10})
 			for range 8 {
 				b.now = b.now.Add(5e9)
-				if _, err := b.life.Reconcile(logr.NewContext(t.Context(), log), shopKey, b.program); err != nil {
+				if _, err := b.reconciler.Reconcile(logr.NewContext(t.Context(), log), shopKey, b.program); err != nil {
 					said.WriteString("error " + err.Error() + "\n")
 				}
 			}
@@ -138,7 +138,7 @@ inputs: tok: {apiVersion: "v1", kind: "Secret", name: "tok"}
 components: web: objects: deployment: {apiVersion: "apps/v1", kind: "Deployment", metadata: name: "web", spec: selector: matchLabels: app: inputs.tok.object.metadata.name}
 `)
 	b.put(secret("opensesame"))
-	b.life.Cluster = pods{b.life.Cluster, func(context.Context, schema.GroupVersionKind, string, map[string]string, int64) ([]*unstructured.Unstructured, error) {
+	b.reconciler.Cluster = pods{b.reconciler.Cluster, func(context.Context, schema.GroupVersionKind, string, map[string]string, int64) ([]*unstructured.Unstructured, error) {
 		return []*unstructured.Unstructured{{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "web-0", "namespace": "default"},
 			"status": map[string]any{"phase": "Pending", "conditions": []any{
@@ -168,7 +168,7 @@ components: web: objects: deployment: {apiVersion: "apps/v1", kind: "Deployment"
 func TestTheFaultOfAPackageShowsNoSecret(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, `components: own: objects: secret: {apiVersion: "v1", kind: "Secret", metadata: name: "own", stringData: k: "opensesame"}`)
-	b.life.PackageFault = func() string { return `shop.cue:2: conflicting values "opensesame" and 3` }
+	b.reconciler.PackageFault = func() string { return `shop.cue:2: conflicting values "opensesame" and 3` }
 	b.rest()
 	if _, text := b.condition("PackageBroken"); !strings.Contains(text, `conflicting values "***" and 3`) {
 		t.Errorf("it says %q", text)

@@ -65,8 +65,8 @@ func TestWhatOthersWriteIntoAStatusIsTheirs(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, guarded+`status: url: "http://web"
 `)
-	store := &sharedStore{Cluster: b.life.Resources}
-	b.life.Resources = store
+	store := &sharedStore{Cluster: b.reconciler.Resources}
+	b.reconciler.Resources = store
 	quiet := func(when string) {
 		t.Helper()
 		b.rest()

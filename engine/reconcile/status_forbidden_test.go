@@ -48,8 +48,8 @@ func TestAStatusThatTheOperatorMayNotWriteIsSaidOnceWithARemedy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, fanout)
-			store := &forbidding{Cluster: b.life.Resources, err: row.err}
-			b.life.Resources = store
+			store := &forbidding{Cluster: b.reconciler.Resources, err: row.err}
+			b.reconciler.Resources = store
 			act(t, b.memory, map[string]any{"list": ones(1)})
 			said := func() []rollout.Event {
 				return slices.DeleteFunc(slices.Clone(b.events), func(e rollout.Event) bool { return e.Reason != "StatusForbidden" })
@@ -62,7 +62,7 @@ func TestAStatusThatTheOperatorMayNotWriteIsSaidOnceWithARemedy(t *testing.T) {
 			}, funcr.Options{})
 			step := func() error {
 				b.now = b.now.Add(time.Minute)
-				_, err := b.life.Reconcile(logr.NewContext(t.Context(), log), shopKey, b.program)
+				_, err := b.reconciler.Reconcile(logr.NewContext(t.Context(), log), shopKey, b.program)
 				return err
 			}
 			for range 5 {

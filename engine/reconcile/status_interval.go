@@ -7,15 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ReconcileUnpaced is Reconcile for a dry run, where progress need not be held back: it lets the time
-// pass for which Reconcile holds progress back, and reconciles again.
-func (l *Reconciler) ReconcileUnpaced(ctx context.Context, key types.NamespacedName, p Package, pass func(time.Duration)) (time.Duration, error) {
-	wait, err := l.Reconcile(ctx, key, p)
+// ReconcileWithoutStatusDelay is Reconcile for a dry run, where no progress is to be held back: if Reconcile returns
+// that progress is held back in the status, it lets that time pass and reconciles again.
+func (r *Reconciler) ReconcileWithoutStatusDelay(ctx context.Context, key types.NamespacedName, p Package, pass func(time.Duration)) (time.Duration, error) {
+	wait, err := r.Reconcile(ctx, key, p)
 	if err != nil || wait <= 0 || wait > progressEvery {
 		return wait, err
 	}
 	pass(wait)
-	return l.Reconcile(ctx, key, p)
+	return r.Reconcile(ctx, key, p)
 }
 
 // untilProgress returns how long progress has to be held back, or 0.

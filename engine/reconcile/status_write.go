@@ -26,7 +26,7 @@ func (s *state) report(ctx context.Context, result rollout.Result) (time.Duratio
 	s.observe(after)
 	s.recordObjectEvents(result.Events)
 	significance := status.CompareSignificance(before, after)
-	s.unwritten = significance == status.NoChange
+	s.statusUnchanged = significance == status.NoChange
 	wait := s.memory.writes.statusWait(significance, s.Now())
 	if significance == status.ProgressOnly {
 		wait = max(wait, s.memory.untilProgress(s.Now()))
@@ -67,11 +67,11 @@ func (s *state) statusInput(c status.Completion) status.Input {
 }
 
 // packageFault returns what is wrong with the present files of the package, or "".
-func (l *Reconciler) packageFault() string {
-	if l.PackageFault == nil {
+func (r *Reconciler) packageFault() string {
+	if r.PackageFault == nil {
 		return ""
 	}
-	return l.PackageFault()
+	return r.PackageFault()
 }
 
 // identify returns name and digest of the package. The status has them if the package does not run
@@ -110,7 +110,7 @@ func (s *state) write(ctx context.Context, after map[string]any) error {
 		return &statusTooLargeError{errors.New("it was refused lately")}
 	}
 	if _, wrong := decodeHooks(after); wrong != nil && !reflect.DeepEqual(after[fieldHooks], s.before[fieldHooks]) {
-		return s.writeReducedStatus(ctx, wrong) // nobody could read it again
+		return s.writeReducedStatus(ctx, wrong) // no reconcile could read it again
 	}
 	err := s.Resources.ApplyStatus(ctx, u)
 	if err != nil && s.tooLarge(after, err) {
@@ -142,7 +142,7 @@ func (s *subject) identity() *unstructured.Unstructured {
 }
 
 // ownStatus returns the part of a status that the engine owns. It returns the whole status if the
-// engine has not written it, as after a restore. What is in its fields is that of a cache, so nobody may change it.
+// engine has not written it, as after a restore. What is in its fields is that of a cache, so it must not be changed.
 func ownStatus(cr *unstructured.Unstructured) map[string]any {
 	all, ok := cr.Object["status"].(map[string]any)
 	if !ok || all == nil {

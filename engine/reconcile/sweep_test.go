@@ -231,7 +231,7 @@ type process struct {
 
 // start starts a new process.
 func (s scene) start(c *disturbed) *process {
-	p := &process{scene: s, cluster: c, shops: newLife(c), parts: newLife(c)}
+	p := &process{scene: s, cluster: c, shops: newReconciler(c), parts: newReconciler(c)}
 	p.parts.Kind = partKind
 	return p
 }
@@ -251,9 +251,9 @@ func (p *process) step(t *testing.T) error {
 	return errors.Join(failures...)
 }
 
-// newLife is the engine of a new process. Its clock jumps, so that no progress is
+// newReconciler is the engine of a new process. Its clock jumps, so that no progress is
 // held back, and its writes have the same order every time.
-func newLife(c *disturbed) *reconcile.Reconciler {
+func newReconciler(c *disturbed) *reconcile.Reconciler {
 	now := time.Unix(0, 0)
 	return &reconcile.Reconciler{
 		Kind: shopKind, Resources: c.seen, Cluster: c.seen, Recorder: quiet{}, Parallel: 1,
@@ -283,7 +283,7 @@ func observe(t *testing.T, m *memory.Cluster) outcome {
 		out.State[ref.String()] = u.Object
 	}
 	for _, change := range m.Changes() {
-		if change.Verb != "update" {
+		if change.Operation != "update" {
 			out.Counts[change.String()]++
 		}
 	}

@@ -93,7 +93,7 @@ components: other: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: n
 		},
 		"a status that is not taken": {
 			"who waits for the time does not care", `requeueAfter: "30s"`,
-			func(b *bench) { b.life.Resources = mute{b.life.Resources} },
+			func(b *bench) { b.reconciler.Resources = mute{b.reconciler.Resources} },
 			30 * time.Second,
 		},
 	} {

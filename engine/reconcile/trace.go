@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// annotationTraceParent names the trace of whoever has applied a resource, in the format of W3C Trace Context. The trace of
+// annotationTraceParent names the trace of the client that has applied a resource, in the format of W3C Trace Context. The trace of
 // each rollout links to it.
 const annotationTraceParent = "traceparent"
 

@@ -30,7 +30,7 @@ func traced(t *testing.T, body string) (*bench, *tracetest.InMemoryExporter) {
 	spans := tracetest.NewInMemoryExporter()
 	provider := sdk.NewTracerProvider(sdk.WithSyncer(spans))
 	t.Cleanup(func() { _ = provider.Shutdown(context.Background()) })
-	b.life.Tracer = provider.Tracer("test")
+	b.reconciler.Tracer = provider.Tracer("test")
 	return b, spans
 }
 
@@ -62,7 +62,7 @@ func TestARolloutIsATraceWithItsEvaluationsAndComponents(t *testing.T) {
 	var lines []string
 	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
 	b.now = b.now.Add(1)
-	if _, err := b.life.Reconcile(logr.NewContext(t.Context(), log), shopKey, b.program); err != nil {
+	if _, err := b.reconciler.Reconcile(logr.NewContext(t.Context(), log), shopKey, b.program); err != nil {
 		t.Fatal(err)
 	}
 	got := spans.GetSpans()

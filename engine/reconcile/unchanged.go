@@ -32,9 +32,9 @@ func (r reading) equal(other reading) bool {
 	return slices.Equal(r.objects, other.objects) && slices.EqualFunc(r.inputs, other.inputs, sameInput)
 }
 
-// A settled is what a reconcile has read that found a resource Ready and nothing to do. While all of it has
+// A noop is what a reconcile has read that found a resource Ready and nothing to do. While all of it has
 // the same versions, another reconcile would find the same, since a rollout is a function of what it reads.
-type settled struct {
+type noop struct {
 	reading
 	// again is when to reconcile again without an event.
 	again time.Duration
@@ -45,16 +45,16 @@ type settled struct {
 
 // unchanged reports whether a reconcile would find what the last one has found, and returns when to reconcile
 // again. It reads from caches only.
-func (l *Reconciler) unchanged(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, bool) {
-	m := l.memories.peek(key)
-	if m == nil || m.settled == nil || p == nil {
+func (r *Reconciler) unchanged(ctx context.Context, key types.NamespacedName, p Package) (time.Duration, bool) {
+	m := r.memories.peek(key)
+	if m == nil || m.lastNoop == nil || p == nil {
 		return 0, false
 	}
-	cr, err := l.Resources.GetCached(ctx, l.ref(key))
-	if err != nil || cr == nil || cr.GetUID() != m.uid || l.versions(ctx, cr, p, m.settled.reading) != m.settled.versions {
+	cr, err := r.Resources.GetCached(ctx, r.ref(key))
+	if err != nil || cr == nil || cr.GetUID() != m.uid || r.versions(ctx, cr, p, m.lastNoop.reading) != m.lastNoop.versions {
 		return 0, false
 	}
-	return m.settled.again, true
+	return m.lastNoop.again, true
 }
 
 // expectReading notes what the reconcile will probably read, and the versions of that. A reconcile that reads something else
@@ -82,22 +82,22 @@ func (s *state) inventoryRefs() []cluster.Ref {
 	return out
 }
 
-// versions identifies everything that a reconcile reads of a settled resource. It returns "" if something is
+// versions identifies everything that a reconcile reads of a resource that has nothing to do. It returns "" if something is
 // missing or cannot be read, and if there are patches, whose status has to be written.
-func (l *Reconciler) versions(ctx context.Context, cr *unstructured.Unstructured, p Package, r reading) string {
-	if l.allowed(cr, AnnotationLogLevel) != "" {
+func (r *Reconciler) versions(ctx context.Context, cr *unstructured.Unstructured, p Package, read reading) string {
+	if r.allowed(cr, AnnotationLogLevel) != "" {
 		return ""
 	}
 	key := types.NamespacedName{Namespace: cr.GetNamespace(), Name: cr.GetName()}
-	if patches, err := l.patchesOf(ctx, key); err != nil || len(patches) > 0 {
+	if patches, err := r.patchesOf(ctx, key); err != nil || len(patches) > 0 {
 		return ""
 	}
 	v := versions{sha256.New()}
-	v.add(p.Name(), p.Digest(), l.packageFault(), epochOf(p))
+	v.add(p.Name(), p.Digest(), r.packageFault(), epochOf(p))
 	if !v.addObject(cr) {
 		return ""
 	}
-	if !l.addObjects(ctx, v, r.objects) || !l.addInputs(ctx, v, r.inputs) {
+	if !r.addObjects(ctx, v, read.objects) || !r.addInputs(ctx, v, read.inputs) {
 		return ""
 	}
 	return v.String()
@@ -119,16 +119,16 @@ func epochOf(p Package) string {
 
 // addObjects adds the versions of objects, and whether their kinds belong to packages. It reports
 // whether all have one.
-func (l *Reconciler) addObjects(ctx context.Context, v versions, objects []cluster.Ref) bool {
+func (r *Reconciler) addObjects(ctx context.Context, v versions, objects []cluster.Ref) bool {
 	for _, ref := range objects {
-		u, err := l.Cluster.GetCached(cluster.VersionsOnly(ctx), ref)
+		u, err := r.Cluster.GetCached(cluster.VersionsOnly(ctx), ref)
 		if err != nil || u == nil || !v.addObject(u) {
 			return false
 		}
-		if l.Subsystem == nil {
+		if r.Subsystem == nil {
 			continue
 		}
-		reports, err := l.Subsystem(ctx, ref.GroupKind())
+		reports, err := r.Subsystem(ctx, ref.GroupKind())
 		if err != nil {
 			return false
 		}
@@ -138,9 +138,9 @@ func (l *Reconciler) addObjects(ctx context.Context, v versions, objects []clust
 }
 
 // addInputs adds the versions of what inputs select. It reports whether all have one.
-func (l *Reconciler) addInputs(ctx context.Context, v versions, inputs []program.Input) bool {
+func (r *Reconciler) addInputs(ctx context.Context, v versions, inputs []program.Input) bool {
 	for _, i := range inputs {
-		found, err := l.Cluster.ListCached(ctx, rollout.SelectionOf(i))
+		found, err := r.Cluster.ListCached(ctx, rollout.SelectionOf(i))
 		if err != nil {
 			return false
 		}
@@ -172,9 +172,9 @@ func (v versions) addObject(u *unstructured.Unstructured) bool {
 	return u.GetResourceVersion() != ""
 }
 
-// noteSettled remembers what the reconcile has read, and that it has found the resource Ready and nothing to do if so.
-func (s *state) noteSettled(result rollout.Result, again time.Duration, err error) {
-	s.memory.settled, s.memory.read = nil, nil
+// noteNoop remembers what the reconcile has read, and that it has found the resource Ready and nothing to do if so.
+func (s *state) noteNoop(result rollout.Result, again time.Duration, err error) {
+	s.memory.lastNoop, s.memory.read = nil, nil
 	if err != nil {
 		return
 	}
@@ -183,7 +183,7 @@ func (s *state) noteSettled(result rollout.Result, again time.Duration, err erro
 	if result.RetryAfter > 0 || again != result.RequeueAfter {
 		return
 	}
-	if !s.unwritten || !result.Completion.Ready() || len(result.Events) > 0 || len(s.patches) > 0 || s.log.V(1).Enabled() {
+	if !s.statusUnchanged || !result.Completion.Ready() || len(result.Events) > 0 || len(s.patches) > 0 || s.log.V(1).Enabled() {
 		return
 	}
 	waits := func(c status.Component) bool { return c.State != status.Verified && c.Reason != status.ReasonExcluded }
@@ -191,6 +191,6 @@ func (s *state) noteSettled(result rollout.Result, again time.Duration, err erro
 		return
 	}
 	if s.expectedVersions != "" && s.expected.equal(*s.memory.read) {
-		s.memory.settled = &settled{reading: s.expected, again: again, versions: s.expectedVersions}
+		s.memory.lastNoop = &noop{reading: s.expected, again: again, versions: s.expectedVersions}
 	}
 }

@@ -42,7 +42,7 @@ requeueAfter: "30s"
 		before := p.evaluations
 		for range n {
 			b.now = b.now.Add(10 * time.Second)
-			again, err := b.life.Reconcile(t.Context(), shopKey, p)
+			again, err := b.reconciler.Reconcile(t.Context(), shopKey, p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +124,7 @@ func TestAResourceIsAtRestAfterOneStepThatFindsNothingToDo(t *testing.T) {
 				t.Helper()
 				evaluations, writes := p.evaluations, len(b.memory.Changes())
 				b.now = b.now.Add(10 * time.Second)
-				if _, err := b.life.Reconcile(t.Context(), shopKey, p); err != nil {
+				if _, err := b.reconciler.Reconcile(t.Context(), shopKey, p); err != nil {
 					t.Fatal(err)
 				}
 				return p.evaluations > evaluations, len(b.memory.Changes()) > writes
@@ -181,7 +181,7 @@ func TestAForgedInventoryHasNothingReadOutOfReach(t *testing.T) {
 	})
 	b.restart()
 	r := &reading{Cluster: b.memory, refs: map[string]bool{}}
-	b.life.Cluster = r
+	b.reconciler.Cluster = r
 	b.steps()
 	for ref := range r.refs {
 		if strings.Contains(ref, "kube-system") {
@@ -205,7 +205,7 @@ requeueAfter: "5s"
 		t.Helper()
 		for range 5 {
 			b.now = b.now.Add(10 * time.Second)
-			if _, err := b.life.Reconcile(t.Context(), shopKey, b.program); err != nil {
+			if _, err := b.reconciler.Reconcile(t.Context(), shopKey, b.program); err != nil {
 				t.Fatal(err)
 			}
 		}

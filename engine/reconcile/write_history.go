@@ -9,7 +9,7 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A writeHistory remembers what was written of one resource lately. A new process begins anew.
+// A writeHistory remembers what was written of one resource lately. A new process begins without one.
 type writeHistory struct {
 	// cause is what the writes result from besides the live objects.
 	cause  string
@@ -145,7 +145,7 @@ func (b *objectBackoff) Wrote(component, object string, why rollout.WriteCause) 
 	}
 	if b.objects[component+"/"+object] == nil && !b.grown[component] {
 		b.grown[component] = true
-		b.record(component, rollout.WriteCause{Verb: why.Verb, Grows: true})
+		b.record(component, rollout.WriteCause{Decision: why.Decision, Grows: true})
 	}
 	b.record(component+"/"+object, why)
 }

@@ -145,7 +145,7 @@ func (v *view) identify() {
 	name := ownership.Owner{Ref: v.resource}.String()
 	for _, m := range v.in.Manifests {
 		annotations := (&unstructured.Unstructured{Object: m}).GetAnnotations()
-		if uid := annotations[ownership.UIDMark]; uid != "" && annotations[ownership.OwnerAnnotation] == name {
+		if uid := annotations[ownership.OwnerUIDAnnotation]; uid != "" && annotations[ownership.OwnerAnnotation] == name {
 			v.cr.SetUID(types.UID(uid))
 			return
 		}

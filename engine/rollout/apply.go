@@ -28,11 +28,11 @@ func (obs *observed) applier() applier { return applier{obs} }
 // An application is what applying one component did.
 type application struct {
 	writes []write
-	// settled are the objects that are now as they are wanted.
-	settled []ownership.Desired
+	// inSync are the objects that are now as they are wanted.
+	inSync []ownership.Desired
 	// found are the objects that are as they are wanted and were missing from the cache.
 	found []decision
-	// recreated are the objects that were deleted to be created anew.
+	// recreated are the objects that were deleted to be recreated.
 	recreated []ownership.Desired
 	// outcome is set when the component could not be applied.
 	outcome status.Component
@@ -46,11 +46,11 @@ type application struct {
 
 // A write is one object that was written.
 type write struct {
-	want   ownership.Desired
-	verb   ownership.Verb
-	reason string
-	before *unstructured.Unstructured
-	result *unstructured.Unstructured
+	want     ownership.Desired
+	decision ownership.Decision
+	reason   string
+	before   *unstructured.Unstructured
+	result   *unstructured.Unstructured
 }
 
 // A decision is one object of a component and what to do about it.
@@ -96,13 +96,13 @@ func (ap applier) decisions(ctx context.Context, want []ownership.Desired, c pro
 			panic(fault) // it stops the component, as one in this goroutine does
 		}
 		if err != nil {
-			return decisions, out.refused(ap.writeFailure(ctx, decision{want: d}, err)).concluded(c.Name)
+			return decisions, out.withFailure(ap.writeFailure(ctx, decision{want: d}, err)).concluded(c.Name)
 		}
 		if refused, ok := blockedOutcome(c.Name, s); ok && !closed {
 			out.outcome = refused
 			return append(decisions, s), out
 		}
-		if closed && s.action.Verb == ownership.Adopt {
+		if closed && s.action.Decision == ownership.Adopt {
 			continue // an adoption is more than a repair
 		}
 		decisions = append(decisions, s)
@@ -150,7 +150,7 @@ func (ap applier) performAll(ctx context.Context, component string, decisions []
 	for _, s := range decisions {
 		err := ap.performUnlessDelayed(ctx, s, &out)
 		if apierrors.IsAlreadyExists(err) {
-			// Somebody else was faster; the owner of that object may be the same resource.
+			// Another client was faster; the owner of that object may be the same resource.
 			if s, err = ap.decide(ctx, component, s.want); err == nil {
 				if refused, ok := blockedOutcome(component, s); ok {
 					out.outcome = refused
@@ -162,7 +162,7 @@ func (ap applier) performAll(ctx context.Context, component string, decisions []
 		if err == nil {
 			continue
 		}
-		out = out.refused(ap.writeFailure(ctx, s, err))
+		out = out.withFailure(ap.writeFailure(ctx, s, err))
 		if comesFirst(s.want) || changedTogether(decisions) || !isAnswer(err) {
 			break
 		}
@@ -181,11 +181,11 @@ func (ap applier) appliedBefore(d ownership.Desired) bool {
 func (ap applier) decide(ctx context.Context, component string, d ownership.Desired) (decision, error) {
 	s := decision{want: d, live: ap.live[component][d.Object]}
 	if ap.finished(d) {
-		s.action = ownership.Action{Verb: ownership.Keep}
+		s.action = ownership.Action{Decision: ownership.Keep}
 		return s, nil
 	}
 	if s.live == nil && ap.delayOf(d, Wanted).Wait > 0 {
-		s.action, s.delayed = ownership.Action{Verb: ownership.Create}, true
+		s.action, s.delayed = ownership.Action{Decision: ownership.Create}, true
 		return s, nil
 	}
 	if s.live == nil {
@@ -197,25 +197,26 @@ func (ap applier) decide(ctx context.Context, component string, d ownership.Desi
 	}
 	s.action = ownership.Decide(d, s.live, ap.in.Owner)
 	err := ap.resolveOwnership(ctx, &s)
-	s.delayed = needOf(s.action.Verb) == Wanted && ap.delayOf(d, Wanted).Wait > 0
+	s.delayed = needOf(s.action.Decision) == Wanted && ap.delayOf(d, Wanted).Wait > 0
 	return s, err
 }
 
 // blockedOutcome returns the outcome of a component if an object must not be written.
 func blockedOutcome(component string, s decision) (status.Component, bool) {
 	message := s.want.Ref().String() + ": " + s.action.Reason
-	switch s.action.Verb {
+	switch s.action.Decision {
 	case ownership.Refuse, ownership.Conflict:
 		return failed(component, status.ReasonOwnedByAnother, message), true
 	case ownership.WaitForDeletion:
-		return waiting(component, status.ReasonObjectGoing, message+complaint(s.live)), true
+		return waiting(component, status.ReasonObjectGoing, message+deletionStatus(s.live)), true
 	case ownership.Keep, ownership.Create, ownership.Update, ownership.Repair, ownership.Adopt:
 	}
 	return status.Component{}, false
 }
 
-// complaint returns what an object that is being deleted says in its status of what holds it.
-func complaint(live *unstructured.Unstructured) string {
+// deletionStatus returns what the status of an object that is being deleted says about what holds it up, as a clause of a
+// message, or "" if it says nothing.
+func deletionStatus(live *unstructured.Unstructured) string {
 	if text := verify.NotReadyMessage(live); text != "" {
 		return "; it says: " + text
 	}
@@ -227,13 +228,13 @@ func (ap applier) perform(ctx context.Context, s decision, out *application) err
 	if said, ok := ap.knownRejection(s); ok {
 		return &knownRejectionError{said}
 	}
-	switch s.action.Verb {
+	switch s.action.Decision {
 	case ownership.Keep:
 		if s.live != nil && ap.live[s.want.Component][s.want.Object] == nil {
 			out.found = append(out.found, s)
 		}
-		if s.live == nil || s.live.GetAnnotations()[ownership.AppliedMark] == s.want.Digest { // not so with createOnly
-			out.settled = append(out.settled, s.want)
+		if s.live == nil || s.live.GetAnnotations()[ownership.AppliedAnnotation] == s.want.Digest { // not so with createOnly
+			out.inSync = append(out.inSync, s.want)
 		}
 		return nil
 	case ownership.Refuse, ownership.Conflict, ownership.WaitForDeletion:
@@ -250,9 +251,9 @@ func (ap applier) perform(ctx context.Context, s decision, out *application) err
 	// The same reconcile decides about the object again, which is remembered for objects as caches have them.
 	ownership.CompactManagedFields(result)
 	if !s.onlyMarks() {
-		out.settled = append(out.settled, s.want)
+		out.inSync = append(out.inSync, s.want)
 	}
-	out.writes = append(out.writes, write{want: s.want, verb: s.action.Verb, reason: s.action.Reason, before: s.live, result: result})
+	out.writes = append(out.writes, write{want: s.want, decision: s.action.Decision, reason: s.action.Reason, before: s.live, result: result})
 	return nil
 }
 
@@ -264,7 +265,7 @@ func (ap applier) write(ctx context.Context, s decision) (*unstructured.Unstruct
 	if s.onlyMarks() {
 		return ap.mark(ctx, s)
 	}
-	if s.action.Verb == ownership.Adopt {
+	if s.action.Decision == ownership.Adopt {
 		if err := ap.removeForeignController(ctx, s); err != nil {
 			return nil, err
 		}
@@ -306,7 +307,7 @@ func (ap applier) removeForeignController(ctx context.Context, s decision) error
 	}
 	refs := live.GetOwnerReferences()
 	kept := slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool {
-		return ref.Controller != nil && *ref.Controller && ref.UID != ap.in.Owner.UID && !ownership.Drops(live, ref.UID)
+		return ref.Controller != nil && *ref.Controller && ref.UID != ap.in.Owner.UID && !ownership.ApplyRemovesOwnerReference(live, ref.UID)
 	})
 	if len(kept) == len(refs) {
 		return nil
@@ -322,7 +323,7 @@ func (ap applier) removeForeignController(ctx context.Context, s decision) error
 
 // checkAdoption asks the API server whether it would accept the manifest for the object that is being adopted. It
 // leaves the owner references out, since the API server refuses a second controller. It also errors for an object
-// that is to be created anew, whose controller need not be removed.
+// that is to be recreated, whose controller need not be removed.
 func (ap applier) checkAdoption(ctx context.Context, s decision) error {
 	without := s
 	without.want.Manifest = s.want.Manifest.DeepCopy()
@@ -351,7 +352,7 @@ func (ap applier) recreate(ctx context.Context, s decision, out *application, re
 
 // onlyMarks reports whether a decision writes nothing but the marks of an object.
 func (s decision) onlyMarks() bool {
-	return s.live != nil && s.action.Verb == ownership.Repair && s.want.Policy.Apply == "createOnly"
+	return s.live != nil && s.action.Decision == ownership.Repair && s.want.Policy.Apply == "createOnly"
 }
 
 // mark writes the marks of an object whose policy leaves its content as it is.

@@ -17,7 +17,7 @@ import (
 )
 
 // HookStates are how the hooks of a resource ended, by name. The entry deletionBegun belongs to
-// no hook: it is Verified once the objects may be deleted, and Waiting while nobody knows
+// no hook: it is Verified once the objects may be deleted, and Waiting while it is not known
 // whether hooks come before that.
 type HookStates map[string]HookState
 
@@ -84,7 +84,7 @@ func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, don
 		out.Completion = status.Completion{Deleting: true, Change: status.Unchanged, Fault: fault}
 		return out, false, errors.Join(r.failures...)
 	case !fault.IsZero() && slices.ContainsFunc(in.Config, tenants):
-		// Whoever may write the resource could skip the hooks by its configuration, so the
+		// A user who can write the resource could skip the hooks by its configuration, so the
 		// package is evaluated once more without that.
 		in.Config = slices.DeleteFunc(slices.Clone(in.Config), tenants)
 		return e.BeforeDelete(ctx, in)

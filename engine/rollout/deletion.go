@@ -144,7 +144,7 @@ func (d *deletion) keep(component string, e ownership.Entry, situation ownership
 		d.events = append(d.events, orphaned(ref, component))
 	case situation == ownership.Unproven:
 		d.events = append(d.events, Event{Reason: "Kept", Warning: true, Message: fmt.Sprintf("Kept %s of component %s: the marks that prove whose it is are not there; delete it if nobody needs it", ref, component)})
-	case e.UID != "": // an object without was never created
+	case e.UIDPrefix != "": // an object without was never created
 		d.events = append(d.events, Event{Reason: "Kept", Message: fmt.Sprintf("Kept %s of component %s: it belongs to %s", ref, component, whose)})
 	}
 }
@@ -162,7 +162,7 @@ func outOfReach(ref cluster.Ref, component string) Event {
 // noteTerminating notes an object that is being deleted. No watch event tells of its end if its
 // kind cannot be watched, or if it lacks the owner's label by which the caches select.
 func (d *deletion) noteTerminating(component string, u *unstructured.Unstructured) {
-	d.wait(component, cluster.RefOf(u).String()+" is being deleted"+finalizers(u.GetFinalizers())+complaint(u))
+	d.wait(component, cluster.RefOf(u).String()+" is being deleted"+finalizers(u.GetFinalizers())+deletionStatus(u))
 	if d.unwatched[u.GroupVersionKind()] || u.GetLabels()[ownership.OwnerLabel] != d.owner.Label() {
 		d.requeueAfter = retryAfter
 	}

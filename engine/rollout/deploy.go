@@ -17,7 +17,7 @@ import (
 // deploy applies and verifies the components layer by layer. The next layer sees what the API
 // server returned for the one before, so that a deep graph needs no more rollouts than a flat
 // one. What was written may open the gate of a component that no edge connects to it, and that was
-// tried before: then the layers begin anew, with each such component once.
+// tried before: then the layers begin again, with each such component once.
 func (r *run) deploy(ctx context.Context) error {
 	done := map[string]bool{}
 	for {
@@ -152,7 +152,7 @@ func (r *run) collect(name string, a application) bool {
 		r.written[w.want.Ref().Identity()] = w.result
 		r.noteChange(w)
 	}
-	r.inventory = r.inventory.Applied(r.in.Owner.Namespace, a.settled...)
+	r.inventory = r.inventory.Applied(r.in.Owner.Namespace, a.inSync...)
 	for _, d := range a.recreated {
 		r.eventf("Deleted", "Deleted %s of component %s to create it anew", d.Ref(), d.Component)
 		delete(r.live[name], d.Object)
@@ -181,7 +181,7 @@ func (r *run) collect(name string, a application) bool {
 
 // noteChange records the event of a write, and how much the rollout has changed.
 func (r *run) noteChange(w write) {
-	switch w.verb {
+	switch w.decision {
 	case ownership.Create:
 		if r.applier().appliedBefore(w.want) {
 			r.eventf("Restored", "Restored %s of component %s: it was gone", w.want.Ref(), w.want.Component)
@@ -197,7 +197,7 @@ func (r *run) noteChange(w write) {
 	case ownership.Keep, ownership.Refuse, ownership.Conflict, ownership.WaitForDeletion:
 	}
 	switch {
-	case w.verb == ownership.Update && rescaled(w.before, w.result):
+	case w.decision == ownership.Update && rescaled(w.before, w.result):
 		if r.change == status.Unchanged {
 			r.change = status.Rescaled
 		}
@@ -220,7 +220,7 @@ func rescaled(before, after *unstructured.Unstructured) bool {
 		for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
 			unstructured.RemoveNestedField(u.Object, "metadata", field)
 		}
-		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", ownership.AppliedMark)
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", ownership.AppliedAnnotation)
 		unstructured.RemoveNestedField(u.Object, "status")
 	}
 	return equality.Semantic.DeepEqual(a.Object, b.Object)

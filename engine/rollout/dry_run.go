@@ -18,7 +18,7 @@ func changedTogether(decisions []decision) bool {
 		if s.writes() {
 			writes++
 		}
-		changed = changed || s.action.Verb == ownership.Update
+		changed = changed || s.action.Decision == ownership.Update
 	}
 	return changed && writes > 1
 }
@@ -31,14 +31,14 @@ func (ap applier) dryRun(ctx context.Context, decisions []decision, unasked int)
 	dry := ap.Cluster.DryRun()
 	for i, s := range decisions {
 		if said, ok := ap.knownRejection(s); ok {
-			out = out.refused(said)
+			out = out.withFailure(said)
 			continue
 		}
 		if i < unasked || s.onlyMarks() {
 			continue
 		}
 		if _, err := s.send(ctx, dry); ap.wouldBeRefused(ctx, s, err) {
-			out = out.refused(ap.writeFailure(ctx, s, err))
+			out = out.withFailure(ap.writeFailure(ctx, s, err))
 		}
 	}
 	return out

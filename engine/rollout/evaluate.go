@@ -97,8 +97,8 @@ func (ev *evaluated) evaluateOnce(ctx context.Context) error {
 	return nil
 }
 
-// evaluationError returns an evaluation without a result as a stopError. A retry would not
-// help: the same package says the same of the same resource. It does if nothing was evaluated.
+// evaluationError returns an evaluation without a result as a stopError. An evaluation that
+// has failed is not retried, as its result depends on the package and the resource alone. If nothing was evaluated, it is retried.
 func evaluationError(err error) error {
 	if _, ok := errors.AsType[*program.UnavailableError](err); ok {
 		return err
@@ -122,7 +122,7 @@ func (ev *evaluated) teachRedactor() {
 	for _, c := range ev.everything() {
 		ev.in.Redactor.AllowNames(c.Name)
 		for _, o := range c.Objects {
-			if !o.NamedBySecret { // whoever has not chosen such a name learns nothing from a gap
+			if !o.NamedBySecret { // a user who has not chosen such a name learns nothing from a gap
 				ev.in.Redactor.AllowNames(o.Name, o.Identity.Kind, o.Identity.Name, o.Identity.Namespace)
 			}
 			ev.in.Redactor.Add(o.Manifest)

@@ -15,7 +15,7 @@ import (
 // the package renders the content that it ran with. The inventory says how it finished. If it
 // finished and went between two rollouts, Engine.FinishedObject has its last watch event.
 //
-// A failed object counts only if it has a TTL: whoever deletes another one wants a new one.
+// A failed object counts only if it has a TTL: a user who deletes another one wants a new one.
 
 // gone is an object that has finished and does not exist any more.
 type gone struct {

@@ -162,7 +162,7 @@ func TestWhatEndedAsAnotherObjectDoesNotCount(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(last *unstructured.Unstructured){
 		"it was applied with something else": func(u *unstructured.Unstructured) {
-			u.SetAnnotations(map[string]string{ownership.AppliedMark: "other", ownership.OwnerAnnotation: u.GetAnnotations()[ownership.OwnerAnnotation]})
+			u.SetAnnotations(map[string]string{ownership.AppliedAnnotation: "other", ownership.OwnerAnnotation: u.GetAnnotations()[ownership.OwnerAnnotation]})
 		},
 		"it was another resource's": func(u *unstructured.Unstructured) {
 			refs := u.GetOwnerReferences()

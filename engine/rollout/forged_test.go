@@ -35,7 +35,7 @@ func victims(w *world) ownership.Inventory {
 			u.SetName(there)
 		}
 		u = w.site.Put("tenant", u)
-		e := ownership.Entry{Object: "o" + strings.ToLower(v.kind.Kind) + v.namespace, APIVersion: v.kind.GroupVersion().String(), Kind: v.kind.Kind, Name: u.GetName(), UID: string(u.GetUID())[:min(8, len(u.GetUID()))]}
+		e := ownership.Entry{Object: "o" + strings.ToLower(v.kind.Kind) + v.namespace, APIVersion: v.kind.GroupVersion().String(), Kind: v.kind.Kind, Name: u.GetName(), UIDPrefix: string(u.GetUID())[:min(8, len(u.GetUID()))]}
 		e.Namespace, e.ClusterScoped = v.namespace, v.namespace == ""
 		if v.namespace == w.owner.Namespace {
 			e.Namespace = ""
@@ -160,7 +160,7 @@ status: stolen: *live.a.o.data.password | "nothing"
 	secret := object(kinds["Secret"], w.owner.Namespace, "theirs")
 	secret.Object["data"] = map[string]any{"password": "c2VjcmV0"}
 	secret = w.site.Put("tenant", secret)
-	w.inventory = ownership.Inventory{{Component: "a", Objects: []ownership.Entry{{Object: "o", APIVersion: "v1", Kind: "Secret", Name: "theirs", UID: string(secret.GetUID())[:min(8, len(secret.GetUID()))]}}}}
+	w.inventory = ownership.Inventory{{Component: "a", Objects: []ownership.Entry{{Object: "o", APIVersion: "v1", Kind: "Secret", Name: "theirs", UIDPrefix: string(secret.GetUID())[:min(8, len(secret.GetUID()))]}}}}
 	w.wrote()
 	result := w.mustRun()
 	if got := result.Completion.Own["stolen"]; got != "nothing" {

@@ -57,8 +57,8 @@ func (pr *progress) gateFaults(c program.Component) (status.Component, bool) {
 	return status.Component{}, false
 }
 
-// gateSpec blocks a component that needs a field of the spec which nobody has set. That is a
-// failure and no wait: somebody has to set it.
+// gateSpec blocks a component that needs a field of the spec which is not set. That is a
+// failure and no wait: a person has to set it.
 func (pr *progress) gateSpec(c program.Component) (status.Component, bool) {
 	if c.Rendering == program.RenderedIncomplete && len(c.Unset) > 0 {
 		return unset(c.Name, status.List(c.Missing), c.Unset...), true

@@ -98,7 +98,7 @@ func withoutUIDs(inventory ownership.Inventory) ownership.Inventory {
 	for _, g := range inventory {
 		g.Objects = slices.Clone(g.Objects)
 		for i := range g.Objects {
-			g.Objects[i].UID = ""
+			g.Objects[i].UIDPrefix = ""
 		}
 		out = append(out, g)
 	}

@@ -195,7 +195,7 @@ func (hk *hooks) placesOf(ctx context.Context, c program.Component) []place {
 // longer has is forgotten, and runs again if it comes back.
 func (hk *hooks) hookStates() HookStates {
 	if hk.graph == nil {
-		return hk.states // without an evaluation nobody knows which hooks the package has
+		return hk.states // without an evaluation it is not known which hooks the package has
 	}
 	due := map[string]bool{}
 	for _, h := range hk.rollout.Hooks {

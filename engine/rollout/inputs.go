@@ -49,7 +49,7 @@ func (obs *observed) watchInputs() {
 }
 
 // readInputs reads the inputs of the package, and reports whether they differ from those
-// that were read before. What an input selects is read once in a rollout: somebody may change it all
+// that were read before. What an input selects is read once in a rollout: other clients may change it all
 // the time, and each change would be evaluated.
 func (obs *observed) readInputs(ctx context.Context, inputs []program.Input) (bool, error) {
 	changed, watched, err := obs.readAll(ctx, inputs)
@@ -130,7 +130,7 @@ func ReadInput(ctx context.Context, from cluster.Cluster, in program.Input) (pro
 
 // placed returns an input with its namespace, and whether it can be read. An input of a
 // kind that is not served has no objects. An input out of the resource's reach is an error
-// of the package: whoever may write the resource could otherwise read what they may not
+// of the package: a user who can write the resource could otherwise read what they may not
 // see themselves.
 func (obs *observed) placed(ctx context.Context, i program.Input) (program.Input, bool, error) {
 	scope, err := obs.Cluster.Scope(ctx, i.Kind)

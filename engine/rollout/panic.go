@@ -22,7 +22,7 @@ func (e *PanicError) Error() string {
 }
 
 // guarded calls do, and returns a panic in it as a PanicError. Each goroutine of a rollout needs
-// it: a panic that nobody recovers ends the process.
+// it: a panic that is not recovered ends the process.
 func guarded(do func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // patch applies the patches to what was just rendered. It changes objects of the resource's
-// namespace only: whoever may write patches there must not get further by them. It errors when
+// namespace only: a user who can write patches there must not get further by them. It errors when
 // the cluster does not tell where an object is: the patch would reach too far, or what it
 // has changed before would be undone.
 func (ev *evaluated) patch(ctx context.Context) error {
@@ -107,7 +107,7 @@ func (pr *progress) holds(d ownership.Desired) bool {
 	if live == nil {
 		return !pr.graph.Has(d.Component) && pr.outcomes[d.Component].State == status.Verified
 	}
-	return live.GetAnnotations()[ownership.AppliedMark] == d.Digest
+	return live.GetAnnotations()[ownership.AppliedAnnotation] == d.Digest
 }
 
 // effective returns the names of the patches by which an object differs from what the

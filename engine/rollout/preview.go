@@ -42,7 +42,7 @@ type ObjectPreview struct {
 	ownership.Desired
 	// Live is the object as it was observed, or nil.
 	Live *unstructured.Unstructured
-	// Action has no Verb while the component waits.
+	// Action has no Decision while the component waits.
 	Action ownership.Action
 }
 
@@ -105,7 +105,7 @@ func (pr *progress) previewApply(ctx context.Context, c program.Component) (stat
 		return waiting(c.Name, status.ReasonKindNotServed, awaited), decisions
 	}
 	for _, s := range decisions {
-		if d := ap.delayOf(s.want, needOf(s.action.Verb)); d.Times > 0 {
+		if d := ap.delayOf(s.want, needOf(s.action.Decision)); d.Times > 0 {
 			return keepsChanging(s, d), decisions
 		}
 	}

@@ -74,7 +74,7 @@ func TestAPreviewHasTheHooksWhosePhaseHasCome(t *testing.T) {
 	w.load(oneHook)
 	w.wrote()
 	hook := w.previewOf("hooks.afterDeploy.migrate")
-	if hook.State != status.Applied || hook.Message != "being run" || len(hook.Objects) != 1 || hook.Objects[0].Action.Verb != ownership.Create {
+	if hook.State != status.Applied || hook.Message != "being run" || len(hook.Objects) != 1 || hook.Objects[0].Action.Decision != ownership.Create {
 		t.Errorf("the hook is %s: %q, with the objects %v, want it to be run", hook.State, hook.Message, hook.Objects)
 	}
 	w.expectWrites("a preview writes nothing")
@@ -98,7 +98,7 @@ components: front: {
 		_ = unstructured.SetNestedField(u.Object, "drifted", "data", "text")
 	})
 	front := w.previewOf("front")
-	if front.State != status.Waiting || len(front.Objects) != 1 || front.Objects[0].Action.Verb != ownership.Repair {
+	if front.State != status.Waiting || len(front.Objects) != 1 || front.Objects[0].Action.Decision != ownership.Repair {
 		t.Errorf("front is %s with the objects %v, want it to wait, and its page to be repaired", front.State, front.Objects)
 	}
 	if w.mustRun(); len(w.wrote()) != 1 {

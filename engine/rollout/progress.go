@@ -64,7 +64,7 @@ func (pr *progress) anyIn(states ...status.State) bool {
 // inSync reports whether there is nothing to write for a component.
 func (pr *progress) inSync(component string) bool {
 	return !slices.ContainsFunc(pr.desired[component], func(d ownership.Desired) bool {
-		return !pr.finished(d) && ownership.Decide(d, pr.live[component][d.Object], pr.in.Owner).Verb != ownership.Keep
+		return !pr.finished(d) && ownership.Decide(d, pr.live[component][d.Object], pr.in.Owner).Decision != ownership.Keep
 	})
 }
 

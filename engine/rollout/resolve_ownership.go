@@ -28,7 +28,7 @@ func withinReach(owner ownership.Owner, inventory ownership.Inventory) (ownershi
 // process when the garbage collector has deleted an object of it, or has released it for
 // kubectl delete --cascade=orphan. Such an object must be neither created again nor owned again.
 func (ap applier) resolveOwnership(ctx context.Context, s *decision) error {
-	switch s.action.Verb {
+	switch s.action.Decision {
 	case ownership.Keep, ownership.Refuse, ownership.WaitForDeletion:
 		return nil
 	case ownership.Conflict:
@@ -56,7 +56,7 @@ func (ap applier) checkOwnerNotDeleted(ctx context.Context, s *decision) error {
 	case err != nil:
 		return err
 	case u == nil || u.GetUID() != o.UID || u.GetDeletionTimestamp() != nil:
-		s.action = ownership.Action{Verb: ownership.WaitForDeletion, Reason: "its " + o.Kind + " is being deleted"}
+		s.action = ownership.Action{Decision: ownership.WaitForDeletion, Reason: "its " + o.Kind + " is being deleted"}
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (ap applier) adoptFromDeletedOwner(ctx context.Context, s *decision) error 
 		return nil
 	}
 	if err == nil && u == nil {
-		s.action = ownership.Action{Verb: ownership.Adopt, Reason: "taken over from " + claim.Mark + ", which is gone"}
+		s.action = ownership.Action{Decision: ownership.Adopt, Reason: "taken over from " + claim.Mark + ", which is gone"}
 	}
 	return err
 }

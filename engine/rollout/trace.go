@@ -11,7 +11,7 @@ import (
 // tracerName is the name of what makes the spans of a rollout.
 const tracerName = "operetta.dev/engine/rollout"
 
-// startSpan begins a span below that of a context. If that has none, because nobody traces, nothing is recorded.
+// startSpan begins a span below that of a context. If that has none, because tracing is off, nothing is recorded.
 func startSpan(ctx context.Context, name string, about ...attribute.KeyValue) (context.Context, trace.Span) {
 	return trace.SpanFromContext(ctx).TracerProvider().Tracer(tracerName).Start(ctx, name, trace.WithAttributes(about...)) //nolint:spancheck // endSpan ends it
 }

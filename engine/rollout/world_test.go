@@ -180,7 +180,7 @@ func (w *world) wrote() []string {
 	w.t.Helper()
 	var out []string
 	for _, e := range w.site.Events() {
-		out = append(out, fmt.Sprintf("%s %s %s", e.Verb, e.Ref.Kind, e.Ref.Name))
+		out = append(out, fmt.Sprintf("%s %s %s", e.Operation, e.Ref.Kind, e.Ref.Name))
 	}
 	return out
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // A WriteBackoff delays the writes of an object of one resource that is written again and again:
-// somebody may undo each write, or the package may render something else each time. It is safe
+// another client may undo each write, or the package may render something else each time. It is safe
 // for concurrent use.
 type WriteBackoff interface {
 	// Delay returns the delay of an object, whose state is the need.
@@ -45,7 +45,7 @@ type WriteDelay struct {
 
 // A WriteCause says why an object was written.
 type WriteCause struct {
-	Verb ownership.Verb
+	Decision ownership.Decision
 	// Field is the field that differed, as far as it is known, and Manager the field manager
 	// that had changed it.
 	Field, Manager string
@@ -63,7 +63,7 @@ func (ap applier) delayOf(d ownership.Desired, need Need) WriteDelay {
 
 // performUnlessDelayed carries out one decision unless it is delayed.
 func (ap applier) performUnlessDelayed(ctx context.Context, s decision, out *application) error {
-	delay := ap.delayOf(s.want, needOf(s.action.Verb))
+	delay := ap.delayOf(s.want, needOf(s.action.Decision))
 	if !s.delayed {
 		written := len(out.writes) + len(out.recreated)
 		if err := ap.perform(ctx, s, out); err != nil {
@@ -87,17 +87,17 @@ func (ap applier) performUnlessDelayed(ctx context.Context, s decision, out *app
 // delayTogether delays all updates of a component if one is delayed: all its objects are changed,
 // or none.
 func delayTogether(decisions []decision) {
-	if !slices.ContainsFunc(decisions, func(s decision) bool { return s.delayed && s.action.Verb == ownership.Update }) {
+	if !slices.ContainsFunc(decisions, func(s decision) bool { return s.delayed && s.action.Decision == ownership.Update }) {
 		return
 	}
 	for i, s := range decisions {
-		decisions[i].delayed = s.delayed || s.action.Verb == ownership.Update
+		decisions[i].delayed = s.delayed || s.action.Decision == ownership.Update
 	}
 }
 
-// needOf returns whether a verb writes.
-func needOf(v ownership.Verb) Need {
-	switch v {
+// needOf returns whether a decision writes.
+func needOf(d ownership.Decision) Need {
+	switch d {
 	case ownership.Create, ownership.Update, ownership.Repair, ownership.Adopt:
 		return Wanted
 	case ownership.Keep, ownership.Refuse, ownership.Conflict, ownership.WaitForDeletion:
@@ -110,12 +110,12 @@ func (ap applier) noteWritten(s decision) {
 	if ap.in.WriteBackoff == nil {
 		return
 	}
-	why := WriteCause{Verb: s.action.Verb}
+	why := WriteCause{Decision: s.action.Decision}
 	switch {
-	case s.action.Verb == ownership.Repair && s.live != nil:
-		why.Field, why.Manager = ownership.Lost(s.want, s.live)
-	case s.action.Verb == ownership.Update && s.live != nil:
-		why.Field = ownership.Differs(s.want, s.live)
+	case s.action.Decision == ownership.Repair && s.live != nil:
+		why.Field, why.Manager = ownership.LostField(s.want, s.live)
+	case s.action.Decision == ownership.Update && s.live != nil:
+		why.Field = ownership.DifferingField(s.want, s.live)
 	}
 	// The text is repeated by later rollouts, which may not know the Secret in it any more.
 	why.Field = ap.in.Redactor.Text(why.Field)
@@ -141,15 +141,15 @@ func (d WriteDelay) text() string {
 	switch {
 	case d.Why.Grows:
 		what = "its component has another new object each time, from something that keeps changing"
-	case d.Why.Verb == ownership.Create:
+	case d.Why.Decision == ownership.Create:
 		what = "it is deleted each time it was created"
-	case d.Why.Verb == ownership.Repair:
+	case d.Why.Decision == ownership.Repair:
 		who := "somebody else"
 		if d.Why.Manager != "" {
 			who = "manager " + d.Why.Manager
 		}
 		what = field + " is changed by " + who + " each time it was corrected"
-	case d.Why.Verb == ownership.Adopt:
+	case d.Why.Decision == ownership.Adopt:
 		what = "it is taken by somebody else each time it was adopted"
 	}
 	return fmt.Sprintf("%s, at least %d times in a row; it is written with growing delays of up to %s", what, magnitude(d.Times),

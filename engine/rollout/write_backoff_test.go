@@ -59,7 +59,7 @@ components: pair: objects: {
 	w.mustRun()
 	w.wrote()
 	w.spec["size"] = int64(2)
-	delay := rollout.WriteDelay{Times: 12, Why: rollout.WriteCause{Verb: ownership.Update}, Wait: time.Minute, Longest: time.Hour}
+	delay := rollout.WriteDelay{Times: 12, Why: rollout.WriteCause{Decision: ownership.Update}, Wait: time.Minute, Longest: time.Hour}
 	result := w.runDelayed(fixedBackoff{"pair", "b", delay})
 	w.expectWrites("all objects of a component are changed, or none")
 	expectStates(t, result, "pair: Retrying KeepsChanging")
@@ -83,13 +83,13 @@ func TestWhatIsWrittenTooOftenSaysWhyAndAboutHowOften(t *testing.T) {
 		delay  rollout.WriteDelay
 		want   string
 	}{
-		"an unknown field":    {"the object is named all the same", rollout.WriteDelay{Times: 10, Why: rollout.WriteCause{Verb: ownership.Update}}, ": it is rendered differently each time, from something that keeps changing, at least 10 times in a row"},
-		"a field":             {"it is known", rollout.WriteDelay{Times: 19, Why: rollout.WriteCause{Verb: ownership.Update, Field: "data.size"}}, ": data.size is rendered differently each time, from something that keeps changing, at least 10 times"},
-		"another manager":     {"it is known", rollout.WriteDelay{Times: 200, Why: rollout.WriteCause{Verb: ownership.Repair, Field: "data.size", Manager: "rival"}}, ": data.size is changed by manager rival each time it was corrected, at least 200 times"},
-		"nobody in the marks": {"somebody it is", rollout.WriteDelay{Times: 9, Why: rollout.WriteCause{Verb: ownership.Repair, Field: "data.size"}}, ": data.size is changed by somebody else each time it was corrected, at least 5 times"},
-		"a deletion":          {"it is gone each time", rollout.WriteDelay{Times: 99, Why: rollout.WriteCause{Verb: ownership.Create}}, ": it is deleted each time it was created, at least 50 times"},
-		"an adoption":         {"two want it", rollout.WriteDelay{Times: 1, Why: rollout.WriteCause{Verb: ownership.Adopt}}, ": it is taken by somebody else each time it was adopted, at least 1 times"},
-		"new objects":         {"each has another name", rollout.WriteDelay{Times: 5, Why: rollout.WriteCause{Verb: ownership.Create, Grows: true}}, ": its component has another new object each time, from something that keeps changing, at least 5 times"},
+		"an unknown field":    {"the object is named all the same", rollout.WriteDelay{Times: 10, Why: rollout.WriteCause{Decision: ownership.Update}}, ": it is rendered differently each time, from something that keeps changing, at least 10 times in a row"},
+		"a field":             {"it is known", rollout.WriteDelay{Times: 19, Why: rollout.WriteCause{Decision: ownership.Update, Field: "data.size"}}, ": data.size is rendered differently each time, from something that keeps changing, at least 10 times"},
+		"another manager":     {"it is known", rollout.WriteDelay{Times: 200, Why: rollout.WriteCause{Decision: ownership.Repair, Field: "data.size", Manager: "rival"}}, ": data.size is changed by manager rival each time it was corrected, at least 200 times"},
+		"nobody in the marks": {"somebody it is", rollout.WriteDelay{Times: 9, Why: rollout.WriteCause{Decision: ownership.Repair, Field: "data.size"}}, ": data.size is changed by somebody else each time it was corrected, at least 5 times"},
+		"a deletion":          {"it is gone each time", rollout.WriteDelay{Times: 99, Why: rollout.WriteCause{Decision: ownership.Create}}, ": it is deleted each time it was created, at least 50 times"},
+		"an adoption":         {"two want it", rollout.WriteDelay{Times: 1, Why: rollout.WriteCause{Decision: ownership.Adopt}}, ": it is taken by somebody else each time it was adopted, at least 1 times"},
+		"new objects":         {"each has another name", rollout.WriteDelay{Times: 5, Why: rollout.WriteCause{Decision: ownership.Create, Grows: true}}, ": its component has another new object each time, from something that keeps changing, at least 5 times"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

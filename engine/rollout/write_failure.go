@@ -40,7 +40,7 @@ const (
 )
 
 // An Attempt is one write of one object. Other content, another object of the same name, and
-// somebody's change of the object's spec make it another attempt.
+// a change of the object's spec by another client make it another attempt.
 type Attempt struct {
 	Ref        cluster.Ref
 	Digest     string
@@ -51,10 +51,10 @@ type Attempt struct {
 // Rejections remembers what the API server has rejected, between the rollouts of a resource.
 // It is safe for concurrent use.
 type Rejections interface {
-	// Recall returns what was said to the very same attempt, if that is not to be repeated yet.
-	Recall(a Attempt) (WriteFailure, bool)
-	// Keep remembers what was said to an attempt.
-	Keep(a Attempt, said WriteFailure)
+	// Lookup returns what was said to the very same attempt, if that is not to be repeated yet.
+	Lookup(a Attempt) (WriteFailure, bool)
+	// Record remembers what was said to an attempt.
+	Record(a Attempt, said WriteFailure)
 }
 
 // attempt is the write of an object.
@@ -67,14 +67,14 @@ func (s decision) attempt() Attempt {
 }
 
 // writes reports whether a decision writes something.
-func (s decision) writes() bool { return !s.delayed && needOf(s.action.Verb) == Wanted }
+func (s decision) writes() bool { return !s.delayed && needOf(s.action.Decision) == Wanted }
 
 // knownRejection returns what the API server has said to the same write before.
 func (ap applier) knownRejection(s decision) (WriteFailure, bool) {
 	if ap.in.Rejections == nil || !s.writes() {
 		return WriteFailure{}, false
 	}
-	said, ok := ap.in.Rejections.Recall(s.attempt())
+	said, ok := ap.in.Rejections.Lookup(s.attempt())
 	said.want = s.want
 	return said, ok
 }
@@ -106,7 +106,7 @@ func (ap applier) writeFailure(ctx context.Context, s decision, err error) Write
 	}
 	if ap.in.Rejections != nil {
 		// The text is repeated by later rollouts, which may not know the Secret in it any more.
-		ap.in.Rejections.Keep(s.attempt(), WriteFailure{Kind: Rejected, Message: ap.in.Redactor.Text(out.Message)})
+		ap.in.Rejections.Record(s.attempt(), WriteFailure{Kind: Rejected, Message: ap.in.Redactor.Text(out.Message)})
 	}
 	return out
 }
@@ -121,8 +121,8 @@ func isRejection(err error) bool {
 // not answer, the next object would only wait for the same.
 func isAnswer(err error) bool {
 	var answer apierrors.APIStatus
-	_, recalled := errors.AsType[*knownRejectionError](err)
-	return recalled || errors.As(err, &answer) || isRejection(err) || cluster.IsKindNotServed(err)
+	_, known := errors.AsType[*knownRejectionError](err)
+	return known || errors.As(err, &answer) || isRejection(err) || cluster.IsKindNotServed(err)
 }
 
 // maxProblem bounds the text about one field, in bytes. The API server quotes the whole value of
@@ -209,8 +209,8 @@ func (ap applier) remedy(ctx context.Context, s decision, err error) string {
 	return fmt.Sprintf("; as a new object it would be accepted: policy: %s: apply: \"recreateOnImmutable\" deletes it, with all that belongs to it, and creates it anew, \"createOnly\" leaves it as it is, and a hook is run for each change", s.want.Object)
 }
 
-// refused returns the application with one more failure.
-func (a application) refused(f WriteFailure) application {
+// withFailure returns the application with one more failure.
+func (a application) withFailure(f WriteFailure) application {
 	a.failures = append(a.failures, f)
 	return a
 }

@@ -183,7 +183,7 @@ func TestAResourceWithHundredsOfObjectsIsReadOnce(t *testing.T) {
 		if first > objects+10 {
 			t.Errorf("%d reads for %d objects", first, objects)
 		}
-		for i := range objects { // all events within the time to settle
+		for i := range objects { // all events within the debounce
 			c := named(i)
 			c.Object["data"] = map[string]any{"size": "2"}
 			p.put(c)

@@ -237,7 +237,7 @@ func (x *index) owns(ref cluster.Ref, m *metav1.PartialObjectMetadata, what even
 			concerned[resource] = true
 		}
 	}
-	component, _, _ := strings.Cut(m.Annotations[ownership.ComponentMark], "/")
+	component, _, _ := strings.Cut(m.Annotations[ownership.ComponentAnnotation], "/")
 	for _, uid := range now {
 		if x.owned[uid] == nil {
 			x.owned[uid] = map[cluster.Ref]dependent{}

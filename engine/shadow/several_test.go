@@ -192,7 +192,7 @@ func TestAnOverlayIsPartOfWhatIsWanted(t *testing.T) {
 		}
 		config.SetLabels(map[string]string{"team": "a"})
 		p.put(config)
-		p.pass(settle)
+		p.pass(debounce)
 		p.settled()
 		if got := p.printed.last["a"]; got.State != Same {
 			t.Errorf("with its label it is %v", got)

@@ -4,9 +4,9 @@ import "time"
 
 // All timing of the package is in this file; docs/timing.md has a table of it.
 const (
-	// settle is how long a resource waits for further events before it is compared: an operator writes several
+	// debounce is how long a resource waits for further events before it is compared: an operator writes several
 	// objects at once.
-	settle = 300 * time.Millisecond
+	debounce = 300 * time.Millisecond
 	// compareInterval is how often a resource is compared at most, however often its objects change.
 	compareInterval = 2 * time.Second
 	// retryInterval is after how long a resource that could not be compared is compared again.

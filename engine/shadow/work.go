@@ -18,7 +18,7 @@ import (
 // enqueue lets resources be compared again, once no more events come in for a moment.
 func (s *Shadow) enqueue(resources []cluster.Ref) {
 	for _, ref := range resources {
-		s.enqueueAfter(ref, settle)
+		s.enqueueAfter(ref, debounce)
 	}
 }
 
@@ -226,7 +226,7 @@ func (s *Shadow) scanAll(ctx context.Context) {
 	for ctx.Err() == nil && !s.tracker.isSettled() {
 		select {
 		case <-ctx.Done():
-		case <-time.After(settle):
+		case <-time.After(debounce):
 		}
 	}
 	for first := true; ctx.Err() == nil; first = false {

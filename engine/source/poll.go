@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// An Outcome is what became of a version of a package.
+// An Outcome says whether a version of a package is to be passed on again.
 type Outcome int
 
 // The outcomes.
 const (
-	// Settled: it is served, or its content is at fault. Only another version is told about.
-	Settled Outcome = iota
-	// Refused: something else than its content keeps it from being served, which may pass. It is told about again.
-	Refused
+	// Final: it is served, or its content is at fault. Only another version is passed on.
+	Final Outcome = iota
+	// Retry: something else than its content keeps it from being served, which may pass. It is passed on again.
+	Retry
 )
 
 // Watch reads a package periodically until the context ends. It calls changed, from one
 // goroutine, with each snapshot whose digest differs from the previous one, and with each new
-// error. last is the Fingerprint with which the first result is compared, and outcome what became of that. What was refused
-// is passed again as long as it is, every refusedInterval.
+// error. last is the Fingerprint with which the first result is compared, and outcome what became of that. A version to
+// be retried is passed again every retryInterval, as long as the outcome stays the same.
 //
 // It reports a change only after two equal readings in a row, so that a half-written file is
 // not taken for a version.
@@ -35,7 +35,7 @@ func Watch(ctx context.Context, last string, outcome Outcome, read func() (*Snap
 		}
 		snapshot, err := read()
 		now := Fingerprint(snapshot, err)
-		if now == seen && (now != last || outcome == Refused && time.Since(told) >= refusedInterval) {
+		if now == seen && (now != last || outcome == Retry && time.Since(told) >= retryInterval) {
 			last = now
 			outcome = changed(snapshot, err)
 			told = time.Now()

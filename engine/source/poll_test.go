@@ -90,13 +90,13 @@ func TestWatch(t *testing.T) {
 					}
 					return versions[r], failures[r]
 				}
-				source.Watch(ctx, versions["a"].Digest(), source.Settled, read, func(s *source.Snapshot, err error) source.Outcome {
+				source.Watch(ctx, versions["a"].Digest(), source.Final, read, func(s *source.Snapshot, err error) source.Outcome {
 					if err != nil {
 						got = append(got, err.Error())
-						return source.Settled
+						return source.Final
 					}
 					got = append(got, names[s.Digest()])
-					return source.Settled
+					return source.Final
 				})
 			})
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -106,8 +106,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// What is refused is passed on again, whatever became of it at first, until it is settled or something else comes.
-func TestWatchPassesWhatIsRefusedAgain(t *testing.T) {
+// A version to be retried is passed on again, whatever became of it at first, until its outcome is final or another version comes.
+func TestWatchPassesAVersionToRetryAgain(t *testing.T) {
 	t.Parallel()
 	a, b := version(t, "a"), version(t, "b")
 	for name, tc := range map[string]struct {
@@ -118,28 +118,28 @@ func TestWatchPassesWhatIsRefusedAgain(t *testing.T) {
 		outcomes []source.Outcome
 		want     []string
 	}{
-		"settled at first": {"nothing is to be tried", source.Settled, func(int) *source.Snapshot { return a }, nil, nil},
-		"refused at first": {
-			"it is tried every 30 seconds, until it is served", source.Refused, func(int) *source.Snapshot { return a },
-			[]source.Outcome{source.Refused, source.Settled}, []string{"30 a", "60 a"},
+		"final at first": {"nothing is to be tried", source.Final, func(int) *source.Snapshot { return a }, nil, nil},
+		"retried at first": {
+			"it is tried every 30 seconds, until it is served", source.Retry, func(int) *source.Snapshot { return a },
+			[]source.Outcome{source.Retry, source.Final}, []string{"30 a", "60 a"},
 		},
-		"refused later": {
-			"a new version is refused, and tried again", source.Settled, func(s int) *source.Snapshot {
+		"retried later": {
+			"a new version is to be retried, and is", source.Final, func(s int) *source.Snapshot {
 				if s < 10 {
 					return a
 				}
 				return b
 			},
-			[]source.Outcome{source.Refused, source.Settled}, []string{"10 b", "40 b"},
+			[]source.Outcome{source.Retry, source.Final}, []string{"10 b", "40 b"},
 		},
 		"replaced": {
-			"nobody wants the version that was refused any more", source.Refused, func(s int) *source.Snapshot {
+			"the version that was to be retried is not there any more", source.Retry, func(s int) *source.Snapshot {
 				if s < 10 {
 					return a
 				}
 				return b
 			},
-			[]source.Outcome{source.Settled}, []string{"10 b"},
+			[]source.Outcome{source.Final}, []string{"10 b"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestWatchSeesAnEditOnDisk(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), machine.Patience)
 	defer cancel()
 	changed := make(chan *source.Snapshot)
-	go source.Watch(ctx, first.Digest(), source.Settled, read, func(s *source.Snapshot, err error) source.Outcome {
+	go source.Watch(ctx, first.Digest(), source.Final, read, func(s *source.Snapshot, err error) source.Outcome {
 		if err != nil {
 			t.Errorf("reading: %v", err)
 		}
@@ -183,7 +183,7 @@ func TestWatchSeesAnEditOnDisk(t *testing.T) {
 		case changed <- s:
 		case <-ctx.Done():
 		}
-		return source.Settled
+		return source.Final
 	})
 	writeFile(t, dir+"/x.cue", "package x\n\ny: 1\n")
 	select {

@@ -16,7 +16,7 @@ const (
 	// notifications, that works on every file system, however an editor or a mounted ConfigMap replaces
 	// files, and ten files cost less than a hundred microseconds.
 	pollInterval = 200 * time.Millisecond
-	// refusedInterval is how often a version is passed on again that something else than its content keeps from being served: an API
+	// retryInterval is how often a version is passed on again that something else than its content keeps from being served: an API
 	// server that refuses its definition, a resource that would lose fields, or another package of its kind.
-	refusedInterval = 30 * time.Second
+	retryInterval = 30 * time.Second
 )

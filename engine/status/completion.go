@@ -233,9 +233,9 @@ func (c Completion) tally() string {
 // byUrgency are the states of components that are not done, the most urgent one first.
 var byUrgency = []State{Failed, Retrying, Applied, Held, Waiting, Deleting}
 
-// unsettled returns the components that are not done, the most urgent one first: failed before
+// unfinished returns the components that are not done, the most urgent one first: failed before
 // waiting, and a cause before the components that wait for it.
-func (c Completion) unsettled() []Component {
+func (c Completion) unfinished() []Component {
 	urgency := func(c Component) int {
 		n := 2 * slices.Index(byUrgency, c.State)
 		if len(c.WaitsFor) > 0 {
@@ -256,10 +256,10 @@ func (c Completion) summary() (Reason, string) {
 	case c.Ready():
 		return ReasonReady, "all components are verified: " + c.tally()
 	}
-	unsettled := c.unsettled()
+	unfinished := c.unfinished()
 	switch {
-	case len(unsettled) > 0:
-		return unsettled[0].Reason, c.about(unsettled)
+	case len(unfinished) > 0:
+		return unfinished[0].Reason, c.about(unfinished)
 	case c.Refused:
 		return ReasonDeleteFailed, c.Pruning
 	case c.Planned:
@@ -274,16 +274,16 @@ func (c Completion) stalled() (Reason, string) {
 	if c.stopped() {
 		return c.Fault.Reason, c.Fault.Message
 	}
-	unsettled := c.unsettled()
-	return unsettled[0].Reason, c.about(unsettled)
+	unfinished := c.unfinished()
+	return unfinished[0].Reason, c.about(unfinished)
 }
 
 // stopped reports whether there is a fault that does not pass by itself.
 func (c Completion) stopped() bool { return !c.Fault.IsZero() && c.Fault.State != Retrying }
 
 // about describes the first component, and names or counts those that wait for it and the others.
-func (c Completion) about(unsettled []Component) string {
-	worst := unsettled[0]
+func (c Completion) about(unfinished []Component) string {
+	worst := unfinished[0]
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", worst.Name, worst.Message)
 	first := slices.IndexFunc(c.Components, func(c Component) bool { return c.Name == worst.Name })
@@ -295,7 +295,7 @@ func (c Completion) about(unsettled []Component) string {
 	default:
 		fmt.Fprintf(&b, "; %s wait for it", names(blocked))
 	}
-	switch more := len(unsettled) - 1 - len(blocked); more {
+	switch more := len(unfinished) - 1 - len(blocked); more {
 	case 0:
 	case 1:
 		b.WriteString("; and 1 more component is not ready")

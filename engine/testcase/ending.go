@@ -53,7 +53,7 @@ func (p *played) end(ctx context.Context) (ending, error) {
 		}
 	}
 	for _, change := range world.Cluster.Changes() {
-		if change.Verb == cluster.Created {
+		if change.Operation == cluster.Created {
 			e.created[change.Ref.Identity()]++
 		}
 	}

@@ -108,7 +108,7 @@ type run struct {
 	program *program.Program
 	// others are the objects of others as they were written last, by their names in the test.
 	others map[string]map[string]any
-	writes map[cluster.Verb]int
+	writes map[cluster.Operation]int
 	// pending is what of the faults of the step has not happened, and total how many writes it had.
 	pending string
 	total   int
@@ -263,11 +263,11 @@ func mergePatch(object, change map[string]any) (map[string]any, error) {
 // act lets the operator act as far as the step says, and fail as it says.
 func (r *run) act(ctx context.Context, s step) error {
 	world := r.session.World()
-	r.writes = map[cluster.Verb]int{}
+	r.writes = map[cluster.Operation]int{}
 	show := func(step dryrun.Step) {
 		for _, e := range step.Changes {
 			if e.Ref.Identity() != step.Resource.Identity() {
-				r.writes[e.Verb]++
+				r.writes[e.Operation]++
 			}
 		}
 	}

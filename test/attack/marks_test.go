@@ -19,7 +19,7 @@ func withOwnerMarks(u *unstructured.Unstructured, p *harness.TestPackage, namesp
 	owner := ownership.Owner{Ref: object.Ref{GroupVersionKind: schema.GroupVersionKind{Group: p.Name + ".example.com", Version: "v1", Kind: "Thing"}, Namespace: namespace, Name: name}}
 	ownership.Mark(u, owner)
 	annotations := u.GetAnnotations()
-	delete(annotations, ownership.UIDMark)
+	delete(annotations, ownership.OwnerUIDAnnotation)
 	maps.Copy(annotations, marks)
 	u.SetAnnotations(annotations)
 	return u
@@ -27,10 +27,10 @@ func withOwnerMarks(u *unstructured.Unstructured, p *harness.TestPackage, namesp
 
 // badMetadata are forged labels and annotations, most of which are invalid in an inventory.
 var badMetadata = []map[string]string{
-	{ownership.ComponentMark: "/"},
-	{ownership.ComponentMark: "greeting/x", ownership.AfterMark: "config,availability,greeting"},
-	{ownership.ComponentMark: strings.Repeat("a", 5000) + "/x"},
-	{ownership.ComponentMark: "greeting/map", ownership.UIDMark: "00000000-0000-0000-0000-000000000000"},
+	{ownership.ComponentAnnotation: "/"},
+	{ownership.ComponentAnnotation: "greeting/x", ownership.AfterAnnotation: "config,availability,greeting"},
+	{ownership.ComponentAnnotation: strings.Repeat("a", 5000) + "/x"},
+	{ownership.ComponentAnnotation: "greeting/map", ownership.OwnerUIDAnnotation: "00000000-0000-0000-0000-000000000000"},
 }
 
 // TestAttackMarksOfOthersHarmNobody: carol creates ConfigMaps in her own namespace, and another user,

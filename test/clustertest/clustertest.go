@@ -214,7 +214,7 @@ func (s *Site) Events() []cluster.ObjectChange {
 // fromGarbageCollector reports whether a change is the garbage collector's part of a deletion in
 // the foreground: an object waits for it alone, or it takes its finalizer away.
 func fromGarbageCollector(e cluster.ObjectChange) bool {
-	if e.Verb != cluster.Updated || e.Object.GetDeletionTimestamp() == nil {
+	if e.Operation != cluster.Updated || e.Object.GetDeletionTimestamp() == nil {
 		return false
 	}
 	const its = metav1.FinalizerDeleteDependents

@@ -50,13 +50,13 @@ func (p *apiServer) record(ctx context.Context, kind schema.GroupVersionKind, na
 	return r, nil
 }
 
-// verbs maps the event types of a watch.
-var verbs = map[watch.EventType]cluster.Verb{watch.Added: cluster.Created, watch.Modified: cluster.Updated, watch.Deleted: cluster.Deleted}
+// operations maps the event types of a watch.
+var operations = map[watch.EventType]cluster.Operation{watch.Added: cluster.Created, watch.Modified: cluster.Updated, watch.Deleted: cluster.Deleted}
 
 // add records one event of the watch.
 func (r *recording) add(e watch.Event) {
 	u, ok := e.Object.(*unstructured.Unstructured)
-	verb, known := verbs[e.Type]
+	op, known := operations[e.Type]
 	if !ok || !known {
 		return // an error event: the kind is no longer served
 	}
@@ -64,10 +64,10 @@ func (r *recording) add(e watch.Event) {
 	defer r.mu.Unlock()
 	before := r.current[u.GetName()]
 	r.current[u.GetName()] = u
-	if verb == cluster.Deleted {
+	if op == cluster.Deleted {
 		delete(r.current, u.GetName())
 	}
-	r.events = append(r.events, cluster.ObjectChange{Change: cluster.Change{Verb: verb, Ref: cluster.RefOf(u)}, Before: before, Object: u})
+	r.events = append(r.events, cluster.ObjectChange{Change: cluster.Change{Operation: op, Ref: cluster.RefOf(u)}, Before: before, Object: u})
 }
 
 // take returns the events since the last call.

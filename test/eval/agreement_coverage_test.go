@@ -90,8 +90,8 @@ func TestMergedWritesAreSharedAsAWhole(t *testing.T) {
 		u.SetUID(types.UID(uid))
 		return u
 	}
-	change := func(verb cluster.Verb, u *unstructured.Unstructured) cluster.ObjectChange {
-		return cluster.ObjectChange{Change: cluster.Change{Verb: verb, Ref: cluster.RefOf(u)}, Before: object(u.GetName(), "", ""), Object: u}
+	change := func(op cluster.Operation, u *unstructured.Unstructured) cluster.ObjectChange {
+		return cluster.ObjectChange{Change: cluster.Change{Operation: op, Ref: cluster.RefOf(u)}, Before: object(u.GetName(), "", ""), Object: u}
 	}
 	deleting := object("b", "of-b", "")
 	deleting.SetDeletionTimestamp(new(metav1.Now()))

@@ -155,7 +155,7 @@ func isOwned(u, resource *unstructured.Unstructured) bool {
 		return false
 	}
 	refers := slices.ContainsFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == resource.GetUID() })
-	return refers || u.GetAnnotations()[ownership.UIDMark] == string(resource.GetUID())
+	return refers || u.GetAnnotations()[ownership.OwnerUIDAnnotation] == string(resource.GetUID())
 }
 
 // putAsOther writes an object as another controller does, and reports whether the cluster accepts that.

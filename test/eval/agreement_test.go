@@ -200,7 +200,7 @@ func (m moment) compareWrites(t *testing.T, rendered render.Output, changes []cl
 			at, o = renderedAs(rendered, change.Ref)
 		}
 		component = at
-		switch got := change.Object.GetAnnotations()[ownership.AppliedMark]; {
+		switch got := change.Object.GetAnnotations()[ownership.AppliedAnnotation]; {
 		case at < 0:
 			t.Errorf("%s: %s is written, and render does not have it", m.what, change.Ref)
 		case isFollowed(changes, i):
@@ -218,22 +218,22 @@ func isFollowed(changes []cluster.ObjectChange, i int) bool {
 
 // onlyMarks reports whether a change restores the marks of an object whose content the package leaves as it is.
 func onlyMarks(o rollout.ObjectPreview, change cluster.ObjectChange) bool {
-	if change.Before == nil || o.Policy.Apply != "createOnly" || o.Action.Verb != ownership.Repair {
+	if change.Before == nil || o.Policy.Apply != "createOnly" || o.Action.Decision != ownership.Repair {
 		return false
 	}
-	return change.Before.GetAnnotations()[ownership.AppliedMark] == change.Object.GetAnnotations()[ownership.AppliedMark]
+	return change.Before.GetAnnotations()[ownership.AppliedAnnotation] == change.Object.GetAnnotations()[ownership.AppliedAnnotation]
 }
 
 // isDeletion reports whether a change deletes an object, at once or once its finalizers are gone.
 func isDeletion(c cluster.ObjectChange) bool {
-	return c.Verb == cluster.Deleted || c.Object.GetDeletionTimestamp() != nil
+	return c.Operation == cluster.Deleted || c.Object.GetDeletionTimestamp() != nil
 }
 
 // after returns a state after changes.
 func after(s state, changes []cluster.ObjectChange) state {
 	for _, c := range changes {
 		s = slices.DeleteFunc(slices.Clone(s), func(u *unstructured.Unstructured) bool { return cluster.RefOf(u).Identity() == c.Ref.Identity() })
-		if c.Verb != cluster.Deleted {
+		if c.Operation != cluster.Deleted {
 			s = append(s, c.Object)
 		}
 	}
@@ -265,7 +265,7 @@ func texts(components []rollout.ComponentPreview) map[string][]string {
 			if err != nil {
 				all = append(all, err.Error())
 			}
-			all = append(all, string(o.Action.Verb)+" "+string(manifest))
+			all = append(all, string(o.Action.Decision)+" "+string(manifest))
 		}
 		out[c.Name] = all
 	}

@@ -188,9 +188,9 @@ func comparableChanges(changes []cluster.ObjectChange) int {
 			}
 		}
 		switch {
-		case isDeletion(c) && c.Verb != cluster.Deleted:
+		case isDeletion(c) && c.Operation != cluster.Deleted:
 			return i + 1
-		case c.Verb == cluster.Created:
+		case c.Operation == cluster.Created:
 			created[string(c.Object.GetUID())] = true
 		}
 	}
@@ -208,21 +208,21 @@ func errorText(err error) string {
 // each other and concern the same object are one.
 func writes(changes []cluster.ObjectChange) []string {
 	var out []string
-	verb := cluster.Verb("")
+	op := cluster.Operation("")
 	for i, c := range changes {
-		if verb == "" {
-			verb = c.Verb
+		if op == "" {
+			op = c.Operation
 		}
 		switch {
 		case isDeletion(c):
 			out = append(out, "delete "+c.Ref.String())
 		case isFollowed(changes, i):
-			continue // with the verb of the first
-		case c.Verb == cluster.Updated && content(c.Before) == content(c.Object):
+			continue // with the operation of the first
+		case c.Operation == cluster.Updated && content(c.Before) == content(c.Object):
 		default:
-			out = append(out, string(verb)+" "+c.Ref.String()+" "+content(c.Object))
+			out = append(out, string(op)+" "+c.Ref.String()+" "+content(c.Object))
 		}
-		verb = ""
+		op = ""
 	}
 	return out
 }

@@ -130,13 +130,13 @@ func byCUE(p *program.Program, s program.Session) answer {
 	return answer{r, err}
 }
 
-// sameWhereChecked reports whether CUE confirms no more than what it would say itself, and whether a template foretells that.
+// sameWhereChecked reports whether CUE confirms no more than what it would say itself, and whether a template predicts that.
 func (want answer) sameWhereChecked(t *testing.T, e *evaluate.Evaluator, s program.Session) bool {
 	t.Helper()
-	foretold, known := e.Foretell(s)
-	if known && (want.err != nil || !reflect.DeepEqual(foretold, want.rollout)) {
+	predicted, known := e.Predict(s)
+	if known && (want.err != nil || !reflect.DeepEqual(predicted, want.rollout)) {
 		text, _ := json.Marshal(s)
-		t.Errorf("it foretells something else, error %v (-CUE +template):\n%s\nsession %s", want.err, cmp.Diff(want.rollout, foretold), text)
+		t.Errorf("it predicts something else, error %v (-CUE +template):\n%s\nsession %s", want.err, cmp.Diff(want.rollout, predicted), text)
 		return false
 	}
 	return want.sameByTemplate(t, e, s)

@@ -176,18 +176,18 @@ func countUp(u *unstructured.Unstructured) {
 func timeOf(version int64) metav1.Time { return metav1.NewTime(time.Unix(version+1, 0).UTC()) }
 
 // keep stores the result of a change, adds an event, and returns a copy.
-func (m *Cluster) keep(verb cluster.Verb, before, next *unstructured.Unstructured) *unstructured.Unstructured {
+func (m *Cluster) keep(op cluster.Operation, before, next *unstructured.Unstructured) *unstructured.Unstructured {
 	m.version++
 	next.SetResourceVersion(strconv.FormatInt(m.version, 10))
 	ref := cluster.RefOf(next)
-	if verb == cluster.Deleted {
+	if op == cluster.Deleted {
 		delete(m.objects, ref.Identity())
 		m.owners.note(ref.Identity(), before, nil)
 	} else {
 		m.objects[ref.Identity()] = next
 		m.owners.note(ref.Identity(), before, next)
 	}
-	m.events = append(m.events, cluster.ObjectChange{Change: cluster.Change{Verb: verb, Ref: ref}, Before: before, Object: next})
+	m.events = append(m.events, cluster.ObjectChange{Change: cluster.Change{Operation: op, Ref: ref}, Before: before, Object: next})
 	return next.DeepCopy()
 }
 

@@ -16,7 +16,7 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// Whoever may write a label, or a custom resource, decides what a cache holds. So a cache keeps only
+// Any user who can write a label, or a custom resource, decides what a cache holds. So a cache keeps only
 // small objects whole. Of large ones it keeps what events and deletions need, and a reader gets the
 // rest from the API server, once for each version: see largeObjects.
 const (
@@ -34,7 +34,7 @@ const (
 const strippedField = "~stripped"
 
 // marks are the engine's annotations of objects.
-var marks = []string{ownership.OwnerAnnotation, ownership.UIDMark, ownership.ComponentMark, ownership.AfterMark, ownership.DeleteMark, ownership.AdoptMark, ownership.AppliedMark}
+var marks = []string{ownership.OwnerAnnotation, ownership.OwnerUIDAnnotation, ownership.ComponentAnnotation, ownership.AfterAnnotation, ownership.DeleteAnnotation, ownership.AdoptAnnotation, ownership.AppliedAnnotation}
 
 // stripObject is the transform of a cache of owned objects.
 func stripObject(object any) (any, error) {

@@ -22,7 +22,7 @@ import (
 )
 
 // A Connection is what caches take to an API server: as whom its requests are sent, and who runs the caches. A manager is
-// one. What one has filled serves nobody who acts as another user: caches ask for no rights when they are read.
+// one. What one has filled serves no controller that acts as another user: caches ask for no rights when they are read.
 type Connection interface {
 	// GetConfig returns as whom, and how, requests are sent.
 	GetConfig() *rest.Config
@@ -95,8 +95,8 @@ type Caches struct {
 	perNamespace map[string]Cache
 }
 
-// Shared is what all controllers of a process share, whoever they act as. Only unpacked has what objects hold, and
-// whoever asks it for an object has that packed.
+// Shared is what all controllers of a process share, whichever user they act as. Only unpacked has what objects hold, and
+// a caller that asks it for an object has that packed.
 type Shared struct {
 	schemas   cluster.Schemas
 	creations *cluster.Creations

@@ -20,7 +20,7 @@ import (
 
 // Most of what a watch says is never read: fields of managers, and objects that change several times between two
 // reconciles. The decoder of client-go makes maps of all of it, and reads each byte four times. This one reads the
-// bytes once, and makes maps of what somebody asks for.
+// bytes once, and makes maps of what a caller asks for.
 
 // readOptions have a reader take what the decoder of client-go takes.
 var readOptions = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
@@ -266,7 +266,7 @@ func whole(raw []byte) (*unstructured.Unstructured, error) {
 }
 
 // maxPackedAtOnce is up to which length an object is packed without looking at all of it. What it takes as maps is
-// below maxCachedSize then, but for lists of next to nothing, which nobody unpacks but the owner.
+// below maxCachedSize then, but for lists of next to nothing, which no reader unpacks but the owner.
 const maxPackedAtOnce = maxCachedSize / 4
 
 // packedOrWhole returns an object as the cache of owned objects keeps it if that can be said without making maps of it, or

@@ -75,7 +75,7 @@ func newInputs(enqueue func(InputEvent, ...types.NamespacedName), open func(inpu
 	return &Inputs{open: open, enqueue: enqueue, watched: map[inputKey]*inputWatch{}, refers: map[types.NamespacedName]references{}}
 }
 
-// An inputKey identifies an input, whoever refers to it.
+// An inputKey identifies an input, whichever resource refers to it.
 type inputKey struct {
 	kind      schema.GroupVersionKind
 	namespace string

@@ -86,7 +86,7 @@ func (w *objectWatches) handler() handler.EventHandler {
 // early versions have no UID in their marks.
 func (w *objectWatches) requestsByUID(ctx context.Context, o client.Object) []ctrl.Request {
 	out := w.requests(ctx, o)
-	says := types.UID(o.GetAnnotations()[ownership.UIDMark])
+	says := types.UID(o.GetAnnotations()[ownership.OwnerUIDAnnotation])
 	if len(out) == 0 || says == "" || w.owner.UID == nil {
 		return out
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // As maps, an object takes about five times the memory of the bytes that it came as, and a fleet has
-// thousands of objects that nobody reads between two reconciles. So a cache keeps an object packed: what
+// thousands of objects that no reconcile reads between two reconciles. So a cache keeps an object packed: what
 // the handlers of events read, and the rest as bytes. A reader unpacks it.
 
 // packedField has the rest of a packed object, as JSON if it was packed as it came or else as CBOR, and fieldSetsField the field sets of its managed
@@ -28,7 +28,7 @@ var cacheFields = []string{packedField, fieldSetsField, strippedField}
 var unpackedMetadata = []string{"name", "namespace", "uid", "resourceVersion", "deletionTimestamp", "ownerReferences", "finalizers"}
 
 // unpackedMarks are the annotations that a packed object has as they are.
-var unpackedMarks = []string{ownership.OwnerAnnotation, ownership.UIDMark}
+var unpackedMarks = []string{ownership.OwnerAnnotation, ownership.OwnerUIDAnnotation}
 
 // unpackedObjectsSize limits the size of all unpacked objects that are remembered, by sizeOf, which is about half
 // of what they take. A rollout reads its objects several times, and few rollouts run at the same time.
@@ -109,7 +109,7 @@ type unpackedObjects struct{ last *recent }
 
 func newUnpackedObjects() *unpackedObjects { return &unpackedObjects{newRecent(unpackedObjectsSize)} }
 
-// get returns the whole of a packed object. Others may have the same one, so nobody may change it.
+// get returns the whole of a packed object. Others may have the same one, so it must not be changed.
 func (o *unpackedObjects) get(cached *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	ref := cluster.RefOf(cached)
 	if known := o.known(ref, cached); known != nil {
@@ -122,7 +122,7 @@ func (o *unpackedObjects) get(cached *unstructured.Unstructured) (*unstructured.
 	return u, err
 }
 
-// getOld is get for an object that nobody reads again.
+// getOld is get for an object that is not read again.
 func (o *unpackedObjects) getOld(cached *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if known := o.known(cluster.RefOf(cached), cached); known != nil {
 		return known, nil

@@ -135,7 +135,7 @@ func TestAPackedObjectWakesAsTheWholeOneDoes(t *testing.T) {
 
 func withUID(u *unstructured.Unstructured, uid string) map[string]string {
 	out := u.GetAnnotations()
-	out[ownership.UIDMark] = uid
+	out[ownership.OwnerUIDAnnotation] = uid
 	return out
 }
 

@@ -126,7 +126,7 @@ func newPatchesIn(mgr Connection, direct client.Client, namespace string, log lo
 	return p, mgr.Add(p)
 }
 
-// trimPatch is the transform of the cache: whoever may write a Patch could fill the memory otherwise.
+// trimPatch is the transform of the cache: a user who can write a Patch could fill the memory otherwise.
 func trimPatch(o any) (any, error) {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		patch.Trim(u)
@@ -155,7 +155,7 @@ func (p *patchesIn) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: reading needs no election.
 func (p *patchesIn) NeedLeaderElection() bool { return false }
 
-// known returns whether there can be Patches, and asks the API server if that is not known yet. Nobody waits longer than the context, or
+// known returns whether there can be Patches, and asks the API server if that is not known yet. No caller waits longer than the context, or
 // for more than one answer.
 func (p *patchesIn) known(ctx context.Context) (availability, error) {
 	p.mu.Lock()

@@ -60,7 +60,7 @@ func (r *Resources) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (r *Resources) NeedLeaderElection() bool { return false }
 
-// errNotSynced says that the engine would act on half of the truth.
+// errNotSynced says that the caches may lack objects that exist, so that the engine must not decide by them.
 var errNotSynced = errors.New("the caches are not synced yet")
 
 // Check errors while a kind has not been listed. Of several namespaces, one is enough, if the others cannot be
@@ -140,7 +140,7 @@ func (k *KindResources) WatchedIn(namespace string) string {
 	return namespace
 }
 
-// Refused returns the namespaces in which the operator may not list or watch the resources at present, so that nobody sees them; "" is all.
+// Refused returns the namespaces in which the operator may not list or watch the resources at present, so that their resources are not seen; "" is all.
 func (k *KindResources) Refused() []string {
 	var out []string
 	for _, place := range k.places {
@@ -188,7 +188,7 @@ func (k *KindResources) Warm() {
 
 // List returns all resources that the caches have, by namespace and name. Of several namespaces it leaves out those that
 // have not been listed: the watch of one enqueues its resources as soon as it can. It errors if they have not been listed within
-// SyncTimeout: a kind that cannot be listed must not keep whoever asks for it from everything else.
+// SyncTimeout: a kind that cannot be listed must not keep the callers that ask for it from everything else.
 func (k *KindResources) List(ctx context.Context, options ...client.ListOption) ([]*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, SyncTimeout)
 	defer cancel()
@@ -217,7 +217,7 @@ func (k *KindResources) Cluster(of *Caches) cluster.Cluster {
 	all := &routed{by: map[string]cluster.Cluster{}}
 	for _, place := range k.places {
 		live := &cluster.Live{Client: k.from.parts[place].Client, Direct: of.Direct, ReadFull: of.readFull}
-		all.by[place], all.Cluster = live, cmpOr(all.Cluster, live)
+		all.by[place], all.Cluster = live, firstNonNil(all.Cluster, live)
 	}
 	if len(k.places) == 1 {
 		return all.Cluster
@@ -225,8 +225,8 @@ func (k *KindResources) Cluster(of *Caches) cluster.Cluster {
 	return all
 }
 
-// cmpOr returns the first cluster that there is.
-func cmpOr(a cluster.Cluster, b *cluster.Live) cluster.Cluster {
+// firstNonNil returns the first cluster that there is.
+func firstNonNil(a cluster.Cluster, b *cluster.Live) cluster.Cluster {
 	if a == nil {
 		return b
 	}

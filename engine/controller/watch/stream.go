@@ -129,7 +129,7 @@ func (k *kindStream) list(ctx context.Context, o metav1.ListOptions) (runtime.Ob
 	return list, nil
 }
 
-// readList reads a list. What has no items is none, whoever answered so: with an empty list, a cache would forget all that it
+// readList reads a list. An answer without items is not a list, whichever server gave it: with an empty list, a cache would forget all that it
 // has.
 func readList(body io.Reader, decode decoder) (*unstructured.UnstructuredList, error) {
 	out := &unstructured.UnstructuredList{Object: map[string]any{}}

@@ -102,7 +102,7 @@ func (c *comparison) relevant(u *unstructured.Unstructured) any {
 		all, _ := meta[field].(map[string]any)
 		kept := maps.Clone(all)
 		maps.DeleteFunc(kept, func(name string, _ any) bool {
-			return name == lastApplied || name == ownership.AppliedMark || name == ownership.SaltMark || c.created && strings.HasPrefix(name, ownMarks)
+			return name == lastApplied || name == ownership.AppliedAnnotation || name == ownership.SaltAnnotation || c.created && strings.HasPrefix(name, ownMarks)
 		})
 		if meta[field] = kept; len(kept) == 0 {
 			delete(meta, field)

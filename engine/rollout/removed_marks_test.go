@@ -132,7 +132,7 @@ func TestTheInventoryKnowsWhatItHasWrittenByItsUID(t *testing.T) {
 	for _, name := range []string{"near", "kept"} {
 		u := w.object("ConfigMap", name)
 		e, _, found := w.inventory.Find(cluster.RefOf(u), w.owner.Namespace)
-		if !found || e.UID == "" || !strings.HasPrefix(string(u.GetUID()), e.UID) || len(e.UID) > 8 {
+		if !found || e.UIDPrefix == "" || !strings.HasPrefix(string(u.GetUID()), e.UIDPrefix) || len(e.UIDPrefix) > 8 {
 			t.Errorf("%s has the UID %s, and the inventory %+v", name, u.GetUID(), e)
 		}
 	}

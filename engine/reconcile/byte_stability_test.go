@@ -58,7 +58,7 @@ func TestAHundredReconcilesSayTheSameByteForByte(t *testing.T) {
 		"waiting for a kind":        {spread + `components: web: objects: w: {apiVersion: "example.com/v1", kind: "Widget", metadata: name: "w"}`, func(*bench) {}, "Waiting False KindNotServed"},
 		"held":                      {spread + `components: web: when: live.before.o.data.go == "yes"`, func(*bench) {}, "Waiting False Undecided"},
 		"refused":                   {spread, func(b *bench) { b.refuse("Deployment", "web", errRefused) }, "Waiting False ApplyFailed"},
-		"not answered":              {spread, func(b *bench) { b.steps(); b.life.Cluster = unread{b.memory} }, "Waiting False ApplyFailed"},
+		"not answered":              {spread, func(b *bench) { b.steps(); b.reconciler.Cluster = unread{b.memory} }, "Waiting False ApplyFailed"},
 		"rejected":                  {spread, func(b *bench) { b.refuse("Deployment", "web", apierrors.NewBadRequest("no such field")) }, "Failed False ObjectRejected"},
 		"in the way":                {spread, func(b *bench) { b.put(settings(shopKey.Namespace, "before", nil)) }, "Failed False OwnedByAnother"},
 		"out of time":               {spread + `components: web: timeout: "1m"`, func(b *bench) { b.pass(time.Hour) }, "Failed False TimedOut"},
@@ -83,7 +83,7 @@ func TestAHundredReconcilesSayTheSameByteForByte(t *testing.T) {
 		"paused": {spread, func(b *bench) { b.steps(); annotate(b.t, b.memory, reconcile.AnnotationPaused, "true") }, "Waiting False NotReady"},
 		"a patch that fits nothing": {spread, func(b *bench) {
 			b.memory.Serve(patch.Kind.GroupKind(), cluster.Namespaced)
-			b.life.Patches = b.memory
+			b.reconciler.Patches = b.memory
 			putPatch(b.t, b.memory, "lost", shopKey.Name, "web.nothing", threeReplicas)
 			putPatch(b.t, b.memory, "scaled", shopKey.Name, "web.o", threeReplicas)
 		}, "Waiting False NotReady"},
@@ -102,12 +102,12 @@ func TestAHundredReconcilesSayTheSameByteForByte(t *testing.T) {
 			var memo *evaluate.Evaluator
 			for i := range 100 {
 				if i%10 == 0 {
-					was := b.life
+					was := b.reconciler
 					b.restart()
-					b.life.Cluster, b.life.Patches = was.Cluster, was.Patches
+					b.reconciler.Cluster, b.reconciler.Patches = was.Cluster, was.Patches
 					memo = evaluate.New(b.program, evaluate.Options{})
 				}
-				_, _ = b.life.Reconcile(t.Context(), shopKey, memo)
+				_, _ = b.reconciler.Reconcile(t.Context(), shopKey, memo)
 				b.now = b.now.Add(4 * time.Second)
 				if got := b.said(); got != want {
 					t.Fatalf("D6: reconcile %d says something else:\n%s\n%s", i, want, got)

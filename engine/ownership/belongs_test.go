@@ -79,12 +79,12 @@ func TestOnlyTheObjectItselfSaysWhoseItIs(t *testing.T) {
 				t.Errorf("%s: by itself it is %s, want owned %v", row.reason, alone, row.owns)
 			}
 			forged := ownership.Inventory{{Component: "a", Objects: []ownership.Entry{{
-				Object: "o", APIVersion: "v1", Kind: "ConfigMap", Namespace: live.GetNamespace(), Name: "a", ClusterScoped: live.GetNamespace() == "", UID: "98765432",
+				Object: "o", APIVersion: "v1", Kind: "ConfigMap", Namespace: live.GetNamespace(), Name: "a", ClusterScoped: live.GetNamespace() == "", UIDPrefix: "98765432",
 			}}}}
 			if got, _ := ownership.Classify(live, row.owner.WithInventory(forged)); got != row.want {
 				t.Errorf("%s: it is %s, want %s", row.reason, got, row.want)
 			}
-			forged[0].Objects[0].UID = "01234567"
+			forged[0].Objects[0].UIDPrefix = "01234567"
 			got, _ := ownership.Classify(live, row.owner.WithInventory(forged))
 			confirmed := name == "the name in its marks" || name == "the name, elsewhere, within reach" // as an engine before this one has left it
 			if confirmed && got != ownership.Owned || !confirmed && got != row.want {

@@ -156,7 +156,7 @@ components: c: {dependsOn: a: {}, objects: o: {apiVersion: "v1", kind: "ConfigMa
 		for _, name := range []string{"a", "b", "c"} {
 			u := w.object("ConfigMap", name)
 			marks := u.GetAnnotations()
-			marks[ownership.AfterMark] = map[string]string{"a": "b", "b": "c,b", "c": "a"}[name]
+			marks[ownership.AfterAnnotation] = map[string]string{"a": "b", "b": "c,b", "c": "a"}[name]
 			u.SetAnnotations(marks)
 			all = append(all, u)
 		}

@@ -9,40 +9,40 @@ import (
 	"operetta.dev/engine/program"
 )
 
-// A Foreteller is an Evaluator that may know what Evaluate would return before anything has confirmed it.
-type Foreteller interface {
-	// Foretell returns what Evaluate would probably return, or false if that is not known, or if Evaluate would
+// A Predictor is an Evaluator that may know what Evaluate would return before anything has confirmed it.
+type Predictor interface {
+	// Predict returns what Evaluate would probably return, or false if that is not known, or if Evaluate would
 	// return no more than that itself. It costs little. Nothing may be written because of it.
-	Foretell(program.Session) (program.Rollout, bool)
+	Predict(program.Session) (program.Rollout, bool)
 }
 
-// errUnknown is the error of an evaluation that nobody foretells.
+// errUnknown is the error of an evaluation of which no prediction is known.
 var errUnknown = errors.New("it is not known what the package says")
 
-// A foretold is an Evaluator that returns what a Foreteller does.
-type foretold struct{ Foreteller }
+// A predicted is an Evaluator that returns what a Predictor does.
+type predicted struct{ Predictor }
 
 // Evaluate implements Evaluator.
-func (f foretold) Evaluate(s program.Session) (program.Rollout, error) {
-	out, known := f.Foretell(s)
+func (p predicted) Evaluate(s program.Session) (program.Rollout, error) {
+	out, known := p.Predict(s)
 	if !known {
 		return program.Rollout{}, &program.UnavailableError{Err: errUnknown}
 	}
 	return out, nil
 }
 
-// Rest returns what Run would return if there is nothing to do by what the package foretells, and whether that is so.
-// A process that has just started learns in that way that a resource is at rest, and evaluates nothing for it. It
-// writes nothing: Run decides about whatever is not at rest.
-func (e *Engine) Rest(ctx context.Context, in Input) (Result, bool) {
-	f, ok := e.Package.(Foreteller)
+// CheckInSync returns what Run would return if everything is in sync with what the package predicts, and whether that
+// is so. A process that has just started thereby evaluates nothing for a resource that has nothing to do. CheckInSync
+// writes nothing: Run decides about every other resource.
+func (e *Engine) CheckInSync(ctx context.Context, in Input) (Result, bool) {
+	p, ok := e.Package.(Predictor)
 	if !ok || in.Inventory.Len() == 0 || len(in.HookStates) > 0 || len(in.Patches) > 0 || in.Requested {
 		return Result{}, false
 	}
-	foretelling := *e
-	foretelling.Package = foretold{f}
-	r := newRun(&foretelling, in)
-	if r.through(ctx, r.readOnlyPhases()...); r.stopped() || !r.rests() {
+	predicting := *e
+	predicting.Package = predicted{p}
+	r := newRun(&predicting, in)
+	if r.through(ctx, r.readOnlyPhases()...); r.stopped() || !r.allInSync() {
 		return Result{}, false
 	}
 	if r.through(ctx, r.deploy); r.stopped() || len(r.unwanted(ctx)) > 0 {
@@ -56,9 +56,9 @@ func (e *Engine) Rest(ctx context.Context, in Input) (Result, bool) {
 // stopped reports whether a phase has failed.
 func (r *run) stopped() bool { return len(r.failures) > 0 || !r.result.Completion.Fault.IsZero() }
 
-// rests reports whether nothing is to be written before objects are pruned: each component that should exist is
+// allInSync reports whether nothing is to be written before objects are pruned: each component that should exist is
 // complete, and its objects are there as they should be.
-func (r *run) rests() bool {
+func (r *run) allInSync() bool {
 	if len(r.rollout.Hooks) > 0 || !r.grown.Equal(r.inventory) {
 		return false
 	}
@@ -77,6 +77,6 @@ func (r *run) isThere(c program.Component) bool {
 	}
 	return !slices.ContainsFunc(want, func(d ownership.Desired) bool {
 		live := r.live[c.Name][d.Object]
-		return live == nil || ownership.Decide(d, live, r.in.Owner).Verb != ownership.Keep
+		return live == nil || ownership.Decide(d, live, r.in.Owner).Decision != ownership.Keep
 	})
 }

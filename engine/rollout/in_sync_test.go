@@ -10,22 +10,22 @@ import (
 	"operetta.dev/engine/rollout"
 )
 
-// A foreteller is a package that foretells exactly what it says.
-type foreteller struct{ *program.Program }
+// A predictor is a package that predicts exactly what it says.
+type predictor struct{ *program.Program }
 
-// Foretell implements rollout.Foreteller.
-func (f foreteller) Foretell(s program.Session) (program.Rollout, bool) {
-	out, err := f.Program.Evaluate(s)
+// Predict implements rollout.Predictor.
+func (p predictor) Predict(s program.Session) (program.Rollout, bool) {
+	out, err := p.Program.Evaluate(s)
 	return out, err == nil
 }
 
-// A resource that is taken for one at rest by mistake is not looked at until something changes.
-func TestOnlyAResourceWithNothingToDoIsAtRest(t *testing.T) {
+// A resource that is taken for one in sync by mistake is not looked at until something changes.
+func TestOnlyAResourceWithNothingToDoIsInSync(t *testing.T) {
 	t.Parallel()
 	const body = `
 components: a: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "a"}
 `
-	foretold := func(w *world) rollout.Evaluator { return foreteller{w.program} }
+	predicted := func(w *world) rollout.Evaluator { return predictor{w.program} }
 	asIs := func(*world, *rollout.Input) {}
 	for name, row := range map[string]struct {
 		reason, body string
@@ -33,38 +33,38 @@ components: a: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name:
 		change       func(*world, *rollout.Input)
 		want         bool
 	}{
-		"as it was left":               {"all is there", body, foretold, asIs, true},
-		"a package that is no prophet": {"nothing is foretold", body, func(*world) rollout.Evaluator { return raw{} }, asIs, false},
-		"without any object":           {"what is lost is found again by a rollout", `components: {}`, foretold, asIs, false},
+		"as it was left":                  {"all is there", body, predicted, asIs, true},
+		"a package that predicts nothing": {"nothing is predicted", body, func(*world) rollout.Evaluator { return raw{} }, asIs, false},
+		"without any object":              {"what is lost is found again by a rollout", `components: {}`, predicted, asIs, false},
 		"with the state of a hook": {
-			"a hook may have to run", body, foretold,
+			"a hook may have to run", body, predicted,
 			func(_ *world, in *rollout.Input) {
 				in.HookStates = map[string]rollout.HookState{"hooks.afterDeploy.migrate": {}}
 			}, false,
 		},
 		"with a patch": {
-			"its status tells that there is no such object", body, foretold,
+			"its status tells that there is no such object", body, predicted,
 			func(_ *world, in *rollout.Input) {
 				in.Patches = []patch.Patch{patchOf("p", "x", "b.o")}
 			}, false,
 		},
 		"somebody asks": {
-			"people get what they ask for", body, foretold,
+			"people get what they ask for", body, predicted,
 			func(_ *world, in *rollout.Input) { in.Requested = true }, false,
 		},
 		"a component that is not ready": {
-			"the status has to say so", `components: a: objects: o: _deployment & {metadata: name: "a", spec: replicas: 1}`, foretold, asIs, false,
+			"the status has to say so", `components: a: objects: o: _deployment & {metadata: name: "a", spec: replicas: 1}`, predicted, asIs, false,
 		},
 		"a component that cannot be rendered as a whole": {
 			"what it has is repaired by a rollout, with the word of the package", body,
 			func(w *world) rollout.Evaluator {
 				w.change("ConfigMap", "a", func(u *unstructured.Unstructured) { u.SetLabels(nil) })
 				w.load(body + `components: a: objects: p: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "p", data: a: live.a.o.data.never}`)
-				return foreteller{w.program}
+				return predictor{w.program}
 			}, asIs, false,
 		},
 		"an entry of the inventory out of reach": {
-			"it is told, and forgotten", body, foretold,
+			"it is told, and forgotten", body, predicted,
 			func(_ *world, in *rollout.Input) {
 				in.Inventory = in.Inventory.With("a", nil, []ownership.Entry{{Object: "far", APIVersion: "v1", Kind: "ConfigMap", Namespace: "elsewhere", Name: "far"}})
 			}, false,
@@ -78,11 +78,11 @@ components: a: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name:
 			e := &rollout.Engine{Package: row.by(w), Cluster: w.cluster, Reach: w.program.Reach(), Parallel: 4}
 			in := rollout.Input{Owner: w.owner, CR: w.cr(), Inventory: w.inventory}
 			row.change(w, &in)
-			result, rests := e.Rest(t.Context(), in)
-			if rests != row.want || rests && !result.Completion.Ready() {
-				t.Errorf("%s: it is at rest: %t, want %t", row.reason, rests, row.want)
+			result, inSync := e.CheckInSync(t.Context(), in)
+			if inSync != row.want || inSync && !result.Completion.Ready() {
+				t.Errorf("%s: it is in sync: %t, want %t", row.reason, inSync, row.want)
 			}
-			w.expectWrites("nothing is written because of what is foretold")
+			w.expectWrites("nothing is written because of what is predicted")
 		})
 	}
 }
