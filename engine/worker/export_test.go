@@ -46,6 +46,9 @@ type Waiter struct {
 // Suspect notes that a resource of a namespace has cost a worker.
 func (p *Pool) Suspect(namespace string) { p.suspect(namespace) }
 
+// Slow notes that an evaluation of a namespace has taken long.
+func (p *Pool) Slow(namespace string) { p.noteUsed(namespace, p.options.Limits.Time) }
+
 // Acquire waits for a worker for a namespace. It errors if none could be started.
 func (p *Pool) Acquire(ctx context.Context, namespace string) error {
 	_, err := p.acquire(ctx, namespace, 1)

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -106,30 +107,30 @@ func TestNoNamespaceHasAllWorkersWhileAPackageIsExamined(t *testing.T) {
 // error says when one should have been.
 func TestTheLastWorkerIsForOthersWhileAPackageIsExamined(t *testing.T) {
 	t.Parallel()
+	nobody, suspect, slow := func(*worker.Pool, string) {}, (*worker.Pool).Suspect, (*worker.Pool).Slow
 	for name, tc := range map[string]struct {
-		reason  string
-		size    int
-		suspect bool
+		reason string
+		size   int
+		noted  func(pool *worker.Pool, namespace string)
 		// examined is for how long a package is examined.
 		examined time.Duration
 		want     time.Duration
 	}{
-		"nothing is examined":          {"suspects have one of two workers", 2, true, 0, 0},
-		"somebody else":                {"the last worker is for edits", 2, false, time.Minute, 0},
-		"a suspect":                    {"it is not held back for ever", 2, true, time.Minute, 30 * time.Second},
-		"until nothing is examined":    {"there are two workers again", 2, true, time.Second, time.Second},
-		"of three workers, one less":   {"others have the second one", 3, true, time.Minute, 0},
-		"there never was another one":  {"a pool of one worker lends none", 1, true, time.Minute, 0},
-		"a suspect that is left alone": {"a package that is examined for long keeps nobody", 2, true, time.Hour, 30 * time.Second},
+		"nothing is examined":          {"suspects have one of two workers", 2, suspect, 0, 0},
+		"somebody else":                {"the last worker is for edits", 2, nobody, time.Minute, 0},
+		"a suspect":                    {"it is not held back for ever", 2, suspect, time.Minute, 30 * time.Second},
+		"who takes long":               {"an edit would wait for seconds, too", 2, slow, time.Minute, 30 * time.Second},
+		"until nothing is examined":    {"there are two workers again", 2, suspect, time.Second, time.Second},
+		"of three workers, one less":   {"others have the second one", 3, suspect, time.Minute, 0},
+		"there never was another one":  {"a pool of one worker lends none", 1, suspect, time.Minute, 0},
+		"a suspect that is left alone": {"a package that is examined for long keeps nobody", 2, suspect, time.Hour, 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				pool := worker.NewPool(worker.Options{Size: tc.size, Command: []string{"/there/is/no/such/program"}})
 				defer pool.Close()
-				if tc.suspect {
-					pool.Suspect("mallory")
-				}
+				tc.noted(pool, "mallory")
 				if tc.examined > 0 {
 					release, err := pool.Lend(t.Context())
 					if err != nil {
@@ -232,4 +233,40 @@ func TestNoNamespaceHasAllWorkers(t *testing.T) {
 	}
 	stop()
 	running.Wait()
+}
+
+// TestASuspectCostsNoWorkerThatOthersUse: the next of the others would wait until a new one has loaded the package.
+func TestASuspectCostsNoWorkerThatOthersUse(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, 3)
+	in := pool.Package(compile(t, ""))
+	evaluate := func(namespace string, spec map[string]any) error {
+		_, err := in.Evaluate(t.Context(), session(namespace, spec))
+		machine.Eventually(t, "all workers to do nothing", func() bool { return pool.Busy(namespace) == 0 && pool.Processes() == len(pool.Idle()) })
+		return err
+	}
+	if err := evaluate("town", nil); err != nil {
+		t.Fatal(err)
+	}
+	others := pool.Idle()
+	pool.Suspect("mallory")
+	for _, row := range []struct {
+		reason string
+		spec   map[string]any
+		fails  bool
+	}{
+		{"it may cost those that there are", nil, false},
+		{"it has one of its own", map[string]any{"text": endless}, true},
+		{"it gets another one", map[string]any{"n": int64(3)}, false},
+		{"that one hangs, too", map[string]any{"text": endless}, true},
+	} {
+		if err := evaluate("mallory", row.spec); (err != nil) != row.fails {
+			t.Fatalf("%s: %v", row.reason, err)
+		}
+		for _, pid := range others {
+			if idle := pool.Idle(); !slices.Contains(idle, pid) {
+				t.Fatalf("%s: of the workers %v that others use, there are %v", row.reason, others, idle)
+			}
+		}
+	}
 }

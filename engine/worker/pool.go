@@ -57,7 +57,7 @@ type waiter struct {
 	pkg    uint64
 	since  time.Time
 	// take returns what it gets; fresh is true if that is nil, for a new worker, whatever there is.
-	take  func(pkg uint64) *process
+	take  func(*waiter) *process
 	fresh bool
 	// ready gets a worker, or nil if a new one may be started.
 	ready chan *process
@@ -142,8 +142,10 @@ func (p *Pool) started(ctx context.Context, tenant string, w *process) (*process
 	w, err := start(ctx, p.options)
 	if err != nil {
 		p.release(tenant, nil)
+		return nil, err
 	}
-	return w, err
+	w.suspect = p.Suspects(tenant)
+	return w, nil
 }
 
 // leave takes back what a waiter has got that does not wait any more.
@@ -252,13 +254,13 @@ func (p *Pool) assign() {
 		p.turn++
 		p.turns.Add(own.tenant, p.turn)
 		p.busy[own.tenant]++
-		own.ready <- own.take(own.pkg)
+		own.ready <- own.take(own)
 	}
 }
 
 // next returns who gets a worker next, or -1. Tenants take turns, and none has all workers, if there are several:
-// all of its evaluations may hang. Those that are suspect have one worker together. If a package is examined in its room, and one is left
-// for the time being, they have it when nobody else waits and they have waited for long. Those that are expensive leave one together to the others, if there are several.
+// all of its evaluations may hang. Those that are suspect have one worker together. Those that are expensive leave one together to the others, if there are several. If
+// only one is left while a package is examined, they have it when they have waited for long, and suspects if nobody else waits then.
 func (p *Pool) next() int {
 	suspects, expensive := 0, 0
 	for tenant, n := range p.busy {
@@ -280,8 +282,8 @@ func (p *Pool) next() int {
 	patient := busy > 0 && len(p.idle) == 0 && len(p.waiting) > 0 && time.Since(p.waiting[0].since) < startAfter
 	out := -1
 	for i, w := range p.waiting {
-		if patient && !w.fresh || p.busy[w.tenant] >= most || (suspects > 0 || othersFirst || lent && time.Since(w.since) < lentTime) && p.isSuspect(w.tenant) ||
-			expensive >= most && p.isExpensive(w.tenant) {
+		if patient && !w.fresh || p.busy[w.tenant] >= most || (suspects > 0 || othersFirst) && p.isSuspect(w.tenant) ||
+			(expensive >= most || lent && time.Since(w.since) < lentTime) && p.isExpensive(w.tenant) {
 			continue
 		}
 		if out < 0 || p.before(w, p.waiting[out]) {
@@ -308,18 +310,30 @@ func (p *Pool) before(a, b *waiter) bool {
 	return cmp.Or(cmp.Compare(p.busy[a.tenant], p.busy[b.tenant]), cmp.Compare(yields(a), yields(b)), cmp.Compare(last(a.tenant), last(b.tenant))) < 0
 }
 
-// take returns an idle worker, if possible one that has loaded a package, or nil if there is none.
-func (p *Pool) take(pkg uint64) *process {
-	at := len(p.idle) - 1
+// take returns an idle worker, if possible one that has loaded the package, or nil for a new one. A suspect leaves the worker
+// that others have used, if there may be another one: it may cost it, and the next edit would wait until a new one has
+// loaded the package.
+func (p *Pool) take(own *waiter) *process {
+	suspect := p.isSuspect(own.tenant)
+	at, best := -1, -1
 	for i, w := range p.idle {
-		if w.loaded[pkg] {
-			at = i
+		fits := 0
+		if w.suspect == suspect {
+			fits += 2
+		}
+		if w.loaded[own.pkg] {
+			fits++
+		}
+		if fits >= best {
+			at, best = i, fits
 		}
 	}
-	if at < 0 {
+	room := p.allBusy()+len(p.idle) <= p.size()
+	if at < 0 || suspect && room && !p.idle[at].suspect {
 		return nil
 	}
 	w := p.idle[at]
+	w.suspect = suspect
 	w.idle.Stop()
 	p.idle = slices.Delete(p.idle, at, at+1)
 	return w
@@ -327,7 +341,7 @@ func (p *Pool) take(pkg uint64) *process {
 
 // makeRoom returns no worker, so that a new one is started. If there are too many then, it ends the one that
 // was not used for longest.
-func (p *Pool) makeRoom(uint64) *process {
+func (p *Pool) makeRoom(*waiter) *process {
 	p.endIdle()
 	return nil
 }

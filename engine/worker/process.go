@@ -31,6 +31,8 @@ type process struct {
 	// evaluations is how many requests it was sent, and retire is true once it should be replaced.
 	evaluations atomic.Int64
 	retire      bool
+	// suspect is true if a suspect namespace has used it last.
+	suspect bool
 	// killed is true once this process has killed it.
 	killed atomic.Bool
 	// ended is closed when it has ended.

@@ -40,7 +40,7 @@ const (
 	slowTime = time.Minute
 	// yieldTime is how long an evaluation of such a namespace waits for others at most, while they keep coming.
 	yieldTime = 5 * time.Second
-	// lentTime is how long an evaluation of a suspect namespace waits for the only worker that is left while a package is
+	// lentTime is how long an evaluation of a namespace that is suspect, or slow, waits for the only worker that is left while a package is
 	// examined: the next edit of somebody else would wait for it. Examining a good package takes less.
 	lentTime = 30 * time.Second
 	// watchInterval is how often a worker checks its limits while it does something.
