@@ -23,7 +23,6 @@ components: web: objects: map: {
 func TestConfigurationComesFromThePackageTheConfigMapAndTheAnnotation(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
-	s.UnderPrintedRoles()
 	p := newTestPackage(t, "settled", settledBody)
 	s.StartOperator(p.Dir, "--config-map", s.Namespace+"/settings")
 	one := s.Create(p.Thing(s.Env, "one", map[string]any{}))

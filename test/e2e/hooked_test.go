@@ -44,7 +44,6 @@ hooks: {
 func TestHooksRunOncePerContentAndBeforeTheFirstDeletion(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
-	s.UnderPrintedRoles()
 	p := newTestPackage(t, "hooked", hookedBody)
 	o := s.StartOperator(p.Dir)
 	from := harness.MarkAudit(t)

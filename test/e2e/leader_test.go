@@ -18,7 +18,6 @@ const leaseAcquiredText = "Successfully acquired lease"
 func TestI5K45W46OneOfTwoOperatorsActsAndTheOtherTakesOver(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
-	s.UnderPrintedRoles()
 	lead := []string{harness.PackageDir("webapp"), "--leader-elect", "--leader-elect-namespace", s.Namespace}
 	first := s.StartOperator(lead...)
 	first.ExpectLog(leaseAcquiredText)

@@ -290,7 +290,6 @@ func (s *env) expectFewRequests() {
 func (s *env) killDuring(nth int, act func(), packages ...string) {
 	s.T.Helper()
 	direct := s.Kubeconfig
-	s.UnderPrintedRoles()
 	between := s.behindProxy()
 	between.injectFault(s.StartOperator(packages...), fault{nth, killed})
 	act()

@@ -28,7 +28,6 @@ func (s *env) inNamespaces(p *harness.TestPackage, name string, labels map[strin
 func TestShardsAndASelectorDivideSeveralNamespaces(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
-	s.UnderPrintedRoles()
 	far, third := s.Namespace+"-far", s.Namespace+"-third"
 	for _, namespace := range []string{far, third} {
 		s.Create(harness.Object("v1", "Namespace", "", namespace))
@@ -37,7 +36,12 @@ func TestShardsAndASelectorDivideSeveralNamespaces(t *testing.T) {
 	from := harness.MarkAudit(t)
 	var users []string
 	for shard := range 2 {
-		one := s.As(strconv.Itoa(shard))
+		one := *s.Env
+		one.User = fmt.Sprintf("%s:%d", s.User, shard)
+		var err error
+		if one.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(one.User, "system:masters"); err != nil {
+			t.Fatal(err)
+		}
 		users = append(users, one.User)
 		one.StartOperator(p.Dir, "--namespace="+s.Namespace, "--namespace="+far, "--selector", "served=yes",
 			"--leader-elect", "--leader-elect-namespace", s.Namespace, "--shards", "2", "--shard", strconv.Itoa(shard))

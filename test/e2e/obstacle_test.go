@@ -50,7 +50,6 @@ components: data: objects: set: _set & {
 func TestStatefulSetThatIsNotReadySaysThatItsClaimIsUnbound(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
-	s.UnderPrintedRoles()
 	p := newTestPackage(t, "claiming", claimingBody)
 	s.StartOperator(p.Dir)
 	from := harness.MarkAudit(t)

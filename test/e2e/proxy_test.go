@@ -73,7 +73,7 @@ func (s *env) behindProxy() *proxy {
 // through makes operators that the test starts later reach the API server through a handler. It returns what that passes requests on to.
 func (s *env) through(between http.Handler) *httputil.ReverseProxy {
 	s.T.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", s.OperatorKubeconfig())
+	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -98,11 +98,10 @@ func (s *env) through(between http.Handler) *httputil.ReverseProxy {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	file := filepath.Join(s.T.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(kubeconfigOf(server), file); err != nil {
+	s.Kubeconfig = filepath.Join(s.T.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(kubeconfigOf(server), s.Kubeconfig); err != nil {
 		s.T.Fatal(err)
 	}
-	s.ReachBy(file)
 	return forward
 }
 

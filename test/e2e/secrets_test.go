@@ -81,7 +81,6 @@ status: {plain: _plain, encoded: inputs.tok.object.data.k, url: "postgres://user
 func TestWhatASecretHoldsIsToldToNobody(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
-	s.UnderPrintedRoles()
 	p := newTestPackage(t, "leaking", "")
 	harness.WriteFile(t, filepath.Join(p.Dir, "more.cue"), strings.ReplaceAll(leaking(), "NAME", p.Name))
 	tok := s.Ref("Secret", "tok")

@@ -19,11 +19,15 @@ func labelled(s *env, p *testPackage, name, team string) *unstructured.Unstructu
 func TestOperatorsWithComplementarySelectorsServeEachItsOwn(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
-	s.UnderPrintedRoles()
 	p := newTestPackage(t, "chosen", keptBody)
 	teamX := s.StartOperator(p.Dir, "--selector", "team=x")
 	userX := s.User
-	other := s.As("others")
+	other := *s.Env
+	other.User = s.User + ":others"
+	var err error
+	if other.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(other.User, "system:masters"); err != nil {
+		t.Fatal(err)
+	}
 	others := other.StartOperator(p.Dir, "--selector", "team!=x")
 	from := harness.MarkAudit(t)
 	x, y := s.Create(labelled(s, p, "x", "x")), s.Create(labelled(s, p, "y", "y"))

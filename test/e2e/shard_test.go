@@ -26,7 +26,12 @@ type fleet struct {
 // member starts the process of a shard. Extra arguments are packages and flags of its own.
 func (f *fleet) member(name string, shard, of int, more ...string) *harness.Operator {
 	f.T.Helper()
-	own := f.As(name)
+	own := *f.Env
+	own.User = f.User + ":" + name
+	var err error
+	if own.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(own.User, "system:masters"); err != nil {
+		f.T.Fatal(err)
+	}
 	f.users[own.User] = true
 	return own.StartOperator(slices.Concat(f.args, more, []string{"--leader-elect", "--leader-elect-namespace", f.Namespace, "--shards", strconv.Itoa(of), "--shard", strconv.Itoa(shard)})...)
 }

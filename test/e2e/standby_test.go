@@ -19,7 +19,13 @@ import (
 // as returns the environment of a process with a user of its own, by whom the audit log tells it from others.
 func (s *env) as(name string) *env {
 	s.T.Helper()
-	return &env{s.As(name)}
+	own := *s.Env
+	own.User = s.User + ":" + name
+	var err error
+	if own.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(own.User, "system:masters"); err != nil {
+		s.T.Fatal(err)
+	}
+	return &env{&own}
 }
 
 // leading are the flags of processes of the Packages of a test of which one leads.

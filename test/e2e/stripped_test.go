@@ -40,7 +40,6 @@ func TestE7ObjectThatWasStrippedIsStillItsOwners(t *testing.T) {
 	t.Parallel()
 	machine.Thorough(t)
 	s := newEnv(t)
-	s.UnderPrintedRoles()
 	p := newTestPackage(t, "stripped", reachingBody+nearBody+anyReach)
 	o := s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
 	ns := s.OtherNamespace()

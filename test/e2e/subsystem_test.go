@@ -54,7 +54,6 @@ components: second: {
 func TestSubsystemIsAwaitedAndDeletedInOrderThroughBoth(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
-	s.UnderPrintedRoles()
 	above, below := newTestPackage(t, "parent", parentBody), newTestPackage(t, "child", childBody)
 	s.StartOperator(above.Dir, below.Dir)
 	cr := s.Create(above.Thing(s.Env, "shop", map[string]any{"text": "a"}))

@@ -190,7 +190,6 @@ func TestG2DeletionNeedsNoInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newEnv(t)
-			s.UnderPrintedRoles()
 			input := s.Create(s.ConfigMap("region", map[string]any{"name": "north"}))
 			s.StartOperator(p.Dir)
 			cr := s.Create(p.Thing(s.Env, "shop", map[string]any{}))
@@ -244,7 +243,6 @@ func (p *testPackage) installKind() *unstructured.Unstructured {
 func TestH1KindOfAChildThatGoesAndReturnsIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
-	s.UnderPrintedRoles()
 	p := newTestPackage(t, "kindreturns", needsKindBody)
 	definition := p.installKind()
 	s.StartOperator(p.Dir)

@@ -83,7 +83,6 @@ func mustBeRefused(t *testing.T, err error, field, says string) {
 func TestF29W53W54W58TheWebhookRefusesWhatCannotBeRendered(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
-	s.UnderPrintedRoles()
 	p := newTestPackage(t, "refusing", webhookBody)
 	startHooked(t, s, p)
 	admin := harness.NewWarned(t)

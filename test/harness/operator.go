@@ -30,29 +30,14 @@ type Operator struct {
 }
 
 // StartOperator starts the binary under test on the test's namespace, or on those that a flag --namespace= names, under the
-// test's user, and ends it with the test. If its packages are of the repository, or UnderPrintedRoles was called, it has exactly the rights
-// that operetta prints for it, and otherwise those of an administrator. Extra arguments are packages and flags.
+// test's user, and ends it with the test. Extra arguments are packages and flags.
 func (s *Env) StartOperator(args ...string) *Operator {
 	s.T.Helper()
 	return s.startOperator(nil, args...)
 }
 
-// LaunchOperator is StartOperator without waiting until the operator runs.
-func (s *Env) LaunchOperator(args ...string) *Operator {
-	s.T.Helper()
-	return s.launchOperator(nil, args...)
-}
-
 // startOperator starts the binary under test by a command that ends with a program and its arguments.
 func (s *Env) startOperator(by []string, args ...string) *Operator {
-	s.T.Helper()
-	o := s.launchOperator(by, args...)
-	o.ExpectLog("running")
-	return o
-}
-
-// launchOperator is startOperator without waiting until the operator runs.
-func (s *Env) launchOperator(by []string, args ...string) *Operator {
 	s.T.Helper()
 	served := []string{"--namespace=" + s.Namespace}
 	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--namespace=") }) {
@@ -60,7 +45,7 @@ func (s *Env) launchOperator(by []string, args ...string) *Operator {
 		args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == Everywhere })
 	}
 	all := slices.Concat(by, []string{
-		cmp.Or(s.Binary, Suite.Operetta), "run", "--kubeconfig", s.grantFor(slices.Concat(served, args)), "--metrics-bind-address", AnyPort, "--metrics-secure=false",
+		cmp.Or(s.Binary, Suite.Operetta), "run", "--kubeconfig", s.Kubeconfig, "--metrics-bind-address", AnyPort, "--metrics-secure=false",
 	}, served, args)
 	cmd := exec.Command(all[0], all[1:]...)
 	cmd.Dir = Suite.Root
@@ -75,6 +60,7 @@ func (s *Env) launchOperator(by []string, args ...string) *Operator {
 			s.T.Logf("the operator's log:\n%s", o.Log.Tail(150))
 		}
 	})
+	o.ExpectLog("running")
 	s.Operator = o
 	return o
 }

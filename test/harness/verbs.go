@@ -36,20 +36,15 @@ const Tries = 6
 
 // Env is the environment of one test: a namespace, and a user as whom its operator acts.
 type Env struct {
-	T         *testing.T
-	Namespace string
-	User      string
-	// Kubeconfig is that of an administrator, by which commands of the test act; see StartOperator for operators. If a test sets another one, both act by
-	// that.
+	T          *testing.T
+	Namespace  string
+	User       string
 	Kubeconfig string
 	// Binary is another binary than the one under test; "" is that one.
 	Binary   string
 	Operator *Operator // the last one that was started
 
 	served []*TestPackage // those that are objects of the cluster
-	// administrator is the kubeconfig of an administrator, and proxied one by which operators reach the API server through the test.
-	administrator, proxied string
-	printed                bool // see UnderPrintedRoles
 }
 
 var (
@@ -69,7 +64,10 @@ func NewEnv(t *testing.T) *Env {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.leaveNoWork)
-	s.administer()
+	var err error
+	if s.Kubeconfig, err = Suite.ControlPlane.KubeconfigFor(s.User, "system:masters"); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 
