@@ -77,7 +77,7 @@ func newTest(s streams) *cobra.Command {
 	addOverlayFlag(cmd)
 	cmd.Flags().StringVar(&o.pattern, "run", "", "run only the tests whose names match this regular expression")
 	cmd.Flags().StringVar(&o.junit, "junit", "", "file for the results in the format of JUnit, which CI systems read")
-	cmd.Flags().BoolVar(&o.explore, "explore", false, "let the operator crash, and its steps come too early, in every order, and see whether each test ends in the same state")
+	cmd.Flags().BoolVar(&o.explore, "explore", false, "let the operator crash after each write, responses be lost and steps come too early, and see whether each test ends in the same state")
 	cmd.Flags().BoolVar(&o.coverage, "coverage", false, "print how much of the package the tests have seen, and with -v what they have not")
 	cmd.Flags().BoolVar(&o.update, "update", false, "write what is decided into the tests, where they want another literal")
 	cmd.Flags().IntVar(&o.bound, "bound", testcase.DefaultSchedules, "number of schedules that each test is explored with at most")
