@@ -351,6 +351,10 @@ func TestWhatAPackageGoesThrough(t *testing.T) {
 			{apply(with(text("Thing", "b"), map[string]any{"newer": true})), "False InvalidSpec", []string{"outdated: InvalidSpec" + sayswhy}},
 			{restart, "False InvalidSpec", []string{"install", "serve Thing outdated: InvalidSpec" + sayswhy}},
 		}},
+		"a spec of a newer version that comes while the operator is away": {"what was accepted last serves", []turn{
+			{apply(text("Thing", "a")), "True Served", []string{"install", "serve Thing"}},
+			{func(s *site) { apply(with(text("Thing", "b"), map[string]any{"newer": true}))(s); restart(s) }, "False InvalidSpec", []string{"install", "serve Thing outdated: InvalidSpec" + sayswhy}},
+		}},
 		"a folder that was quicker": {"both are named, and the kind may become free", []turn{
 			{func(s *site) { s.refused = errors.New("taken"); s.apply("p", text("Thing", "a")) }, "False NotServed", []string{"install", "broken p: NotServed" + sayswhy}},
 			{func(s *site) { s.refused = nil; s.serveFolder(true) }, "False KindTaken", []string{"broken p: KindTaken" + sayswhy}},
