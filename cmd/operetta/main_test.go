@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"cuelabs.dev/go/oci/ociregistry"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -24,6 +25,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"operetta": main,
 		"eager":    runEagerly,
+		"patient":  runPatiently,
 		"overflow": recurseForever,
 		"spin":     loopForever,
 		"hoard":    allocateForever,
@@ -36,6 +38,9 @@ func TestMain(m *testing.M) {
 
 // runEagerly is the command, except that it shows at once how far it is.
 func runEagerly() { os.Exit(runProcess(0)) }
+
+// runPatiently is the command, except that no work takes long enough to show how far it is, however slow the machine is.
+func runPatiently() { os.Exit(runProcess(time.Hour)) }
 
 // TestScripts runs every testdata/script/*.txtar: what a user types, and what they see.
 func TestScripts(t *testing.T) {
