@@ -25,6 +25,13 @@ func (p *Pool) Busy(namespace string) int {
 	return p.busy[namespace]
 }
 
+// Waiting returns how many wait for a worker.
+func (p *Pool) Waiting() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.waiting)
+}
+
 // Idle returns the numbers of the processes of the workers that do nothing.
 func (p *Pool) Idle() []int {
 	p.mu.Lock()
@@ -53,6 +60,14 @@ func (p *Pool) Slow(namespace string) { p.noteUsed(namespace, p.options.Limits.T
 func (p *Pool) Acquire(ctx context.Context, namespace string) error {
 	_, err := p.acquire(ctx, namespace, 1)
 	return err
+}
+
+// Hold has a worker for a namespace until release is called, without a process.
+func (p *Pool) Hold(namespace string) (release func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy[namespace]++
+	return func() { p.release(namespace, nil) }
 }
 
 // Next returns which tenant gets a worker next, or "", if some have workers, some wait, and evaluations of some took long.

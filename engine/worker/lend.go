@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -10,7 +11,8 @@ import (
 // kill the operator.
 
 // Lend gives the room of one worker away, until the caller calls release. It waits until no more than the
-// other workers are busy. A pool of one worker has none to give away, and lends at once: evaluations go on
+// other workers are busy, and until one of them is left for those who need it for milliseconds: what hangs in the last one would hold up
+// everybody. A pool of one worker has none to give away, and lends at once: evaluations go on
 // meanwhile. It errors if the context ends before, or the pool is closed.
 func (p *Pool) Lend(ctx context.Context) (release func(), err error) {
 	p.mu.Lock()
@@ -18,43 +20,65 @@ func (p *Pool) Lend(ctx context.Context) (release func(), err error) {
 		p.mu.Unlock()
 		return nil, errClosed
 	}
-	p.borrowers++
 	free := make(chan struct{})
-	p.lending = append(p.lending, free)
+	p.asking = append(p.asking, free)
 	p.endIdle()
 	p.lendRoom()
 	p.mu.Unlock()
-	release = sync.OnceFunc(func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.borrowers--
-		p.assign()
-	})
 	select {
 	case <-free:
-		return release, nil
+		return sync.OnceFunc(p.takeRoomBack), nil
 	case <-ctx.Done():
-		release()
+		p.stopAsking(free)
 		return nil, ctx.Err()
 	}
 }
 
-// size returns how many workers there may be now. All borrowers together have the room of one.
+// takeRoomBack ends one loan.
+func (p *Pool) takeRoomBack() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.borrowers--
+	p.assign()
+}
+
+// stopAsking takes back what somebody asked for who does not wait any more.
+func (p *Pool) stopAsking(free chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at := slices.Index(p.asking, free); at >= 0 {
+		p.asking = slices.Delete(p.asking, at, at+1)
+	} else {
+		p.borrowers--
+	}
+	p.assign()
+}
+
+// size returns how many workers there may be now. All borrowers together have the room of one, and nobody takes it once they ask for it, unless they
+// cannot have it yet.
 func (p *Pool) size() int {
-	if p.borrowers > 0 && p.options.Size > 1 {
+	if p.options.Size > 1 && (p.borrowers > 0 || len(p.asking) > 0 && !p.holdsUp()) {
 		return p.options.Size - 1
 	}
 	return p.options.Size
 }
 
-// lendRoom tells those who wait for room if there is some.
+// holdsUp reports whether those whose evaluations are expensive would have all workers if one were lent.
+func (p *Pool) holdsUp() bool {
+	return p.options.Size > 1 && p.use(p.options.Size).expensive >= p.options.Size-1
+}
+
+// lendRoom tells those who ask for room if there is some.
 func (p *Pool) lendRoom() {
-	if p.closed || p.allBusy() <= p.size() {
-		for _, free := range p.lending {
-			close(free)
-		}
-		p.lending = nil
+	if !p.closed && p.borrowers == 0 && (p.holdsUp() || p.allBusy() > p.size()) {
+		return
 	}
+	for _, free := range p.asking {
+		p.borrowers++
+		close(free)
+	}
+	p.asking = nil
+	p.endIdle()
 }
 
 // allBusy returns how many workers are busy.

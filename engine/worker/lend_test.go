@@ -116,14 +116,14 @@ func TestTheLastWorkerIsForOthersWhileAPackageIsExamined(t *testing.T) {
 		examined time.Duration
 		want     time.Duration
 	}{
-		"nothing is examined":          {"suspects have one of two workers", 2, suspect, 0, 0},
-		"somebody else":                {"the last worker is for edits", 2, nobody, time.Minute, 0},
-		"a suspect":                    {"it is not held back for ever", 2, suspect, time.Minute, 30 * time.Second},
-		"who takes long":               {"an edit would wait for seconds, too", 2, slow, time.Minute, 30 * time.Second},
-		"until nothing is examined":    {"there are two workers again", 2, suspect, time.Second, time.Second},
-		"of three workers, one less":   {"others have the second one", 3, suspect, time.Minute, 0},
-		"there never was another one":  {"a pool of one worker lends none", 1, suspect, time.Minute, 0},
-		"a suspect that is left alone": {"a package that is examined for long keeps nobody", 2, suspect, time.Hour, 30 * time.Second},
+		"nothing is examined":         {"suspects have one of two workers", 2, suspect, 0, 0},
+		"somebody else":               {"the last worker is for edits", 2, nobody, time.Minute, 0},
+		"a suspect":                   {"it would hold up edits until its limit, and is not held back for ever", 2, suspect, time.Hour, 2 * time.Minute},
+		"who takes long":              {"an edit would wait for seconds, too", 2, slow, time.Minute, 30 * time.Second},
+		"until nothing is examined":   {"there are two workers again", 2, suspect, time.Second, time.Second},
+		"of three workers, one less":  {"others have the second one", 3, suspect, time.Minute, 0},
+		"there never was another one": {"a pool of one worker lends none", 1, suspect, time.Minute, 0},
+		"a suspect in the meantime":   {"the package is examined no more", 2, suspect, time.Minute, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -144,6 +144,56 @@ func TestTheLastWorkerIsForOthersWhileAPackageIsExamined(t *testing.T) {
 				}
 				if took := time.Since(began); took != tc.want {
 					t.Errorf("%s: it has waited for %s, not %s", tc.reason, took, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// TestRoomIsLentOnceALastWorkerIsLeftForEdits: a suspect, or somebody slow, has a worker for ten seconds when a package is to be examined. The workers cannot be
+// started, so that an error says when one should have been.
+func TestRoomIsLentOnceALastWorkerIsLeftForEdits(t *testing.T) {
+	t.Parallel()
+	nobody, suspect, slow := func(*worker.Pool, string) {}, (*worker.Pool).Suspect, (*worker.Pool).Slow
+	const busy = 10 * time.Second
+	for name, tc := range map[string]struct {
+		reason string
+		size   int
+		noted  func(pool *worker.Pool, namespace string)
+		// lent is after how long there is room, and edited after how long somebody else has a worker, who comes at the same time.
+		lent, edited time.Duration
+	}{
+		"somebody else is busy":       {"its evaluation takes milliseconds", 2, nobody, 0, busy},
+		"a suspect is busy":           {"an edit would wait until its limit", 2, suspect, busy, 0},
+		"who takes long is busy":      {"an edit would wait for seconds", 2, slow, busy, 0},
+		"one of three":                {"another one is left", 3, suspect, 0, 0},
+		"there never was another one": {"a pool of one worker lends none", 1, suspect, 0, busy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				pool := worker.NewPool(worker.Options{Size: tc.size, Command: []string{"/there/is/no/such/program"}})
+				defer pool.Close()
+				tc.noted(pool, "mallory")
+				defer time.AfterFunc(busy, pool.Hold("mallory")).Stop()
+				began := time.Now()
+				var all sync.WaitGroup
+				defer all.Wait()
+				all.Go(func() {
+					release, err := pool.Lend(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if took := time.Since(began); took != tc.lent {
+						t.Errorf("%s: there is room after %s, not %s", tc.reason, took, tc.lent)
+					}
+					defer time.AfterFunc(time.Minute, release)
+				})
+				synctest.Wait()
+				_ = pool.Acquire(t.Context(), "town")
+				if took := time.Since(began).Truncate(time.Second); took != tc.edited {
+					t.Errorf("%s: an edit has waited for %s, not %s", tc.reason, took, tc.edited)
 				}
 			})
 		})

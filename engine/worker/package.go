@@ -178,9 +178,6 @@ func (p *Package) ask(ctx context.Context, r request) (response, error) {
 		tenant = "plan of " + tenant
 	}
 	out, err := p.askOnce(ctx, tenant, r, p.pool.acquire)
-	if errors.Is(err, errDied) && !r.Compile {
-		p.pool.suspect(tenant)
-	}
 	if errors.Is(err, errDied) || errors.Is(err, errSharedMemory) {
 		out, err = p.askOnce(ctx, tenant, r, p.pool.acquireNew)
 	}
@@ -192,18 +189,27 @@ func (p *Package) ask(ctx context.Context, r request) (response, error) {
 	switch {
 	case over:
 		timeOf(ctx).killed.Add(int64(p.pool.options.Limits.Time))
-		if !r.Compile { // there it may be the template that is too much
-			p.pool.suspect(tenant)
-		}
 		limit.Text += p.suspects()
 		return response{}, limit
 	case err != nil:
 		return response{}, &program.UnavailableError{Err: err}
 	}
-	if !r.Compile { // a template takes several evaluations, once
-		p.pool.noteUsed(tenant, out.Used)
-	}
 	return out, nil
+}
+
+// note notes what an evaluation of a tenant has cost, before its worker is free: what the tenant asks for next must not take it before others.
+func (p *Pool) note(tenant string, r request, used time.Duration, err error) {
+	_, over := errors.AsType[*program.LimitError](err)
+	switch {
+	case !over && !errors.Is(err, errDied):
+		if !r.Compile { // a template takes several evaluations, once
+			p.noteUsed(tenant, used)
+		}
+	case r.Compile:
+		p.noteSlow(tenant) // the template may be too much, and not the resource; its evaluation comes next
+	default:
+		p.suspect(tenant)
+	}
 }
 
 // maxSuspectLines is how many lines a message names.
@@ -246,6 +252,7 @@ func (p *Package) askOnce(ctx context.Context, tenant string, r request, acquire
 	if err != nil && shared && w.cmd.ProcessState.ExitCode() == ExitMemory {
 		return response{}, errSharedMemory
 	}
+	p.pool.note(tenant, r, out.Used, err)
 	return out, err
 }
 

@@ -45,9 +45,9 @@ type Pool struct {
 	// took long.
 	turns, suspects, slow *lru.Cache
 	turn                  uint64
-	// borrowers are those who have the room of a worker, and lending tells those who wait for it.
+	// borrowers is how many have the room of a worker, and asking tells those who wait for it.
 	borrowers int
-	lending   []chan struct{}
+	asking    []chan struct{}
 	closed    bool
 }
 
@@ -121,7 +121,8 @@ func (p *Pool) wait(ctx context.Context, own *waiter) (*process, error) {
 	p.assign()
 	p.mu.Unlock()
 	defer time.AfterFunc(startAfter, p.reassign).Stop()
-	defer time.AfterFunc(lentTime, p.reassign).Stop()
+	defer time.AfterFunc(slowLentTime, p.reassign).Stop()
+	defer time.AfterFunc(suspectLentTime, p.reassign).Stop()
 	select {
 	case w, ok := <-own.ready:
 		if !ok {
@@ -224,14 +225,19 @@ func noted(tenants *lru.Cache, tenant string, within time.Duration) bool {
 	return ok && time.Since(at) < within
 }
 
+// noteSlow notes that an evaluation of a tenant has taken long.
+func (p *Pool) noteSlow(tenant string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.slow.Add(tenant, time.Now())
+}
+
 // noteUsed notes how much processor time an evaluation of a tenant has taken.
 func (p *Pool) noteUsed(tenant string, used time.Duration) {
 	if used < p.options.Limits.Time/slowShare {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.slow.Add(tenant, time.Now())
+	p.noteSlow(tenant)
 }
 
 // reassign is assign for those who have waited for some time.
@@ -258,32 +264,19 @@ func (p *Pool) assign() {
 	}
 }
 
-// next returns who gets a worker next, or -1. Tenants take turns, and none has all workers, if there are several:
-// all of its evaluations may hang. Those that are suspect have one worker together. Those that are expensive leave one together to the others, if there are several. If
-// only one is left while a package is examined, they have it when they have waited for long, and suspects if nobody else waits then.
+// next returns who gets a worker next, or -1.
 func (p *Pool) next() int {
-	suspects, expensive := 0, 0
-	for tenant, n := range p.busy {
-		if p.isSuspect(tenant) {
-			suspects += n
-		}
-		if p.isExpensive(tenant) {
-			expensive += n
-		}
-	}
-	busy, size := p.allBusy(), p.size()
+	size := p.size()
+	busy := p.allBusy()
 	if busy >= size {
 		return -1
 	}
-	most := max(1, size-1)
-	lent := size == 1 && p.options.Size > 1
-	othersFirst := lent && slices.ContainsFunc(p.waiting, func(w *waiter) bool { return !p.isSuspect(w.tenant) })
+	u := p.use(size)
 	// One that is busy may be free before another has started, and takes less memory than two.
 	patient := busy > 0 && len(p.idle) == 0 && len(p.waiting) > 0 && time.Since(p.waiting[0].since) < startAfter
 	out := -1
 	for i, w := range p.waiting {
-		if patient && !w.fresh || p.busy[w.tenant] >= most || (suspects > 0 || othersFirst) && p.isSuspect(w.tenant) ||
-			(expensive >= most || lent && time.Since(w.since) < lentTime) && p.isExpensive(w.tenant) {
+		if patient && !w.fresh || !p.mayHave(w, u) {
 			continue
 		}
 		if out < 0 || p.before(w, p.waiting[out]) {
@@ -291,6 +284,44 @@ func (p *Pool) next() int {
 		}
 	}
 	return out
+}
+
+// A use says who has the workers.
+type use struct {
+	// suspects and expensive are how many workers those have that are suspect, or expensive; most is how many one tenant may have.
+	suspects, expensive, most int
+	// lent is true if only one worker is left while a package is examined, and othersFirst if somebody waits for it who is no suspect.
+	lent, othersFirst bool
+}
+
+// use returns who has the workers, of which there may be so many.
+func (p *Pool) use(size int) use {
+	u := use{most: max(1, size-1), lent: size == 1 && p.options.Size > 1}
+	for tenant, n := range p.busy {
+		if p.isSuspect(tenant) {
+			u.suspects += n
+		}
+		if p.isExpensive(tenant) {
+			u.expensive += n
+		}
+	}
+	u.othersFirst = u.lent && slices.ContainsFunc(p.waiting, func(w *waiter) bool { return !p.isSuspect(w.tenant) })
+	return u
+}
+
+// mayHave reports whether a waiter may have one more worker. Tenants take turns, and none has all workers, if there are several:
+// all of its evaluations may hang. Those that are suspect have one worker together. Those that are expensive leave one together to the others, if there are several. If
+// only one is left while a package is examined, they have it when they have waited for long, and suspects if nobody else waits then.
+func (p *Pool) mayHave(w *waiter, u use) bool {
+	switch {
+	case p.busy[w.tenant] >= u.most:
+		return false
+	case p.isSuspect(w.tenant):
+		return u.suspects == 0 && !u.othersFirst && u.expensive < u.most && (!u.lent || time.Since(w.since) >= suspectLentTime)
+	case p.isExpensive(w.tenant):
+		return u.expensive < u.most && (!u.lent || time.Since(w.since) >= slowLentTime)
+	}
+	return true
 }
 
 // before reports whether the turn of a waiter comes before that of another. Who is expensive lets others pass for some time: they

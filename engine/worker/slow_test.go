@@ -2,9 +2,11 @@ package worker_test
 
 import (
 	"os"
+	"sync"
 	"testing"
 	"time"
 
+	"operetta.dev/engine/template"
 	"operetta.dev/engine/worker"
 	"operetta.dev/test/machine"
 )
@@ -80,5 +82,35 @@ func TestAnEvaluationThatTakesLongIsNoted(t *testing.T) {
 	evaluate(pool, "town", map[string]any{"n": int64(1)})
 	if pool.IsSlow("town") || !pool.IsSlow("dave") || pool.Suspects("dave") {
 		t.Errorf("of a limit of %s: town is slow: %t, dave is slow: %t, and a suspect: %t", 3*used, pool.IsSlow("town"), pool.IsSlow("dave"), pool.Suspects("dave"))
+	}
+}
+
+// TestWhoseTemplateIsTooMuchLetsOthersPass: the template may be at fault and not the resource, so its namespace is no suspect; but the evaluation
+// without a template comes next, and may hang as well.
+func TestWhoseTemplateIsTooMuchLetsOthersPass(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, 2)
+	in := pool.Package(compile(t, ""))
+	hanging := map[string]any{"text": endless}
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { _, _ = in.Compile(t.Context(), session("erin", hanging), template.Pins{}) })
+	machine.Eventually(t, "a worker to compile", func() bool { return pool.Busy("erin") > 0 })
+	if _, err := in.Evaluate(t.Context(), session("town", nil)); err != nil { // so that its last turn is later
+		t.Fatal(err)
+	}
+	defer pool.Hold("fay")()
+	ended := make(chan string, 2)
+	evaluate := func(namespace string, spec map[string]any) {
+		all.Go(func() {
+			_, _ = in.Evaluate(t.Context(), session(namespace, spec))
+			ended <- namespace
+		})
+	}
+	evaluate("town", nil)
+	machine.Eventually(t, "town to wait", func() bool { return pool.Waiting() > 0 || len(ended) > 0 })
+	evaluate("erin", hanging)
+	if first := <-ended; first != "town" {
+		t.Errorf("%s is evaluated first", first)
 	}
 }

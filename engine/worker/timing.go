@@ -40,9 +40,12 @@ const (
 	slowTime = time.Minute
 	// yieldTime is how long an evaluation of such a namespace waits for others at most, while they keep coming.
 	yieldTime = 5 * time.Second
-	// lentTime is how long an evaluation of a namespace that is suspect, or slow, waits for the only worker that is left while a package is
+	// slowLentTime is how long an evaluation of a slow namespace waits for the only worker that is left while a package is
 	// examined: the next edit of somebody else would wait for it. Examining a good package takes less.
-	lentTime = 30 * time.Second
+	slowLentTime = 30 * time.Second
+	// suspectLentTime is how long an evaluation of a suspect namespace waits for it: it may hang, and edits would wait for all
+	// of its limit. It is as long as examining a package that never ends takes where two processes share a processor.
+	suspectLentTime = 2 * time.Minute
 	// watchInterval is how often a worker checks its limits while it does something.
 	watchInterval = 5 * time.Millisecond
 )
