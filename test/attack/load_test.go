@@ -1,15 +1,12 @@
 package attack
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -138,34 +135,13 @@ func playAttack(t *testing.T, kinds int, tenants ...hostileTenant) {
 	}
 	attacks.endAfter(ctx, round.lasts, cancel)
 	used := h.operator.CPU()
-	took := h.edit(ctx, good)
+	took := h.edit(ctx, watchGenerations(ctx, t, good), good)
 	used = h.operator.CPU() - used
 	attacks.wait(t)
 	h.expectUnharmed(good)
-	if peak := h.operator.PeakMemory(); peak > memoryLimit {
-		t.Errorf("the operator had %d MiB", peak>>20)
-	} else {
-		t.Logf("the operator had at most %d MiB (enforced by the kernel: %t)", peak>>20, h.limited)
-	}
+	h.memory.ExpectKept(h.operator)
 	t.Logf("the operator used %s of processor time", used.Round(time.Millisecond))
 	expectSoon(t, took)
-}
-
-// expectSoon prints how long edits took, and expects that 99 of 100 took less than the limit, if there are enough for that.
-func expectSoon(t *testing.T, edits []followedEdit) {
-	t.Helper()
-	if len(edits) == 0 {
-		t.Fatal("no edit was followed")
-	}
-	slices.SortFunc(edits, func(a, b followedEdit) int { return cmp.Compare(a.took, b.took) })
-	for _, e := range edits[max(0, len(edits)-10):] {
-		t.Log(e)
-	}
-	p99 := edits[(len(edits)*99+99)/100-1].took
-	t.Logf("%d edits: median %s, p99 %s, slowest %s", len(edits), edits[len(edits)/2].took, p99, edits[len(edits)-1].took)
-	if harness.Long() && p99 > slowest {
-		t.Errorf("one in a hundred edits took more than %s", p99)
-	}
 }
 
 // A hostedOperator is an operator of several kinds that tenants share.
@@ -179,8 +155,7 @@ type hostedOperator struct {
 	spending *harness.TestPackage
 	// hanging is a package that an attacker writes the text of.
 	hanging *harness.TestPackage
-	// limited is true if the kernel ends what takes more memory than memoryLimit.
-	limited bool
+	memory  harness.MemoryLimit
 }
 
 // hostedGroup is the group of the WebApps of this test, which no other test uses.
@@ -198,7 +173,7 @@ func newHosted(t *testing.T, s *harness.Env) *hostedOperator {
 	}
 	webapp := harness.CopyPackage(t, harness.PackageDir("webapp"), map[string]string{`"example.com"`: `"` + hostedGroup + `"`})
 	harness.WriteFile(t, filepath.Join(h.spending.Dir, "body.cue"), strings.ReplaceAll(spendingPackage, "NAME", h.spending.Name))
-	h.operator, h.limited = s.StartOperatorWithin(memoryLimit, webapp, h.hello.Dir, h.keeper.Dir, h.fan.Dir, h.spending.Dir, h.hanging.Dir,
+	h.operator, h.memory = s.StartOperatorWithin(memoryLimit, webapp, h.hello.Dir, h.keeper.Dir, h.fan.Dir, h.spending.Dir, h.hanging.Dir,
 		harness.Everywhere, harness.Alone, "--health-probe-bind-address", harness.AnyPort, "--evaluation-memory=128Mi", "--package-memory=128Mi")
 	return h
 }
@@ -225,68 +200,6 @@ func (h *hostedOperator) wellBehaved(n int) []*unstructured.Unstructured {
 		}
 		out = append(out, h.site.Create(cr))
 	}
-	return out
-}
-
-// A followedEdit is a change of a resource that had its effect.
-type followedEdit struct {
-	resource string
-	after    time.Duration // since the attacks began
-	took     time.Duration
-	// read is how long the slowest request took by which its effect was looked for: the API server's own part.
-	read time.Duration
-}
-
-// String returns what a person who looks for the reason of a slow edit wants to know.
-func (e followedEdit) String() string {
-	return fmt.Sprintf("%s after %s took %s, of which the slowest read %s", e.resource, e.after.Round(time.Millisecond), e.took.Round(time.Millisecond), e.read.Round(time.Millisecond))
-}
-
-// edit changes one resource after the other, in two goroutines, until the context ends. It returns how
-// long each change took to have an effect.
-func (h *hostedOperator) edit(ctx context.Context, good []*unstructured.Unstructured) []followedEdit {
-	began := time.Now()
-	var mu sync.Mutex
-	var out []followedEdit
-	var people sync.WaitGroup
-	for first := range 2 {
-		people.Go(func() {
-			for i := first; ctx.Err() == nil; i += 2 {
-				after := time.Since(began)
-				e := h.editOne(good[i%len(good)], i)
-				e.after = after
-				mu.Lock()
-				out = append(out, e)
-				mu.Unlock()
-			}
-		})
-	}
-	people.Wait()
-	return out
-}
-
-// editOne changes a resource, and returns how long the change took to have an effect.
-func (h *hostedOperator) editOne(cr *unstructured.Unstructured, nth int) followedEdit {
-	spec := map[string]any{"text": fmt.Sprint("text ", nth)}
-	if cr.GetKind() == "WebApp" {
-		spec = map[string]any{"maxUnavailable": int64(1 + nth/len(cr.GetName())%2), "files": map[string]any{"nth": fmt.Sprint(nth)}}
-	}
-	out := followedEdit{resource: cr.GetKind() + " " + cr.GetAPIVersion() + " " + cr.GetName()}
-	changed := h.site.Patch(cr, harness.Spec(spec))
-	began := time.Now() // the API server has it, which is under attack as well
-	harness.Within(h.t, time.Minute, "an edit of "+cr.GetName()+" to be followed", func() error {
-		asked := time.Now()
-		got, err := harness.GetOrNil(h.t.Context(), changed)
-		out.read = max(out.read, time.Since(asked))
-		if err != nil {
-			return err
-		}
-		if harness.Field(got, "status", "observedGeneration") != changed.GetGeneration() {
-			return fmt.Errorf("it is observed in generation %v, not in %d", harness.Field(got, "status", "observedGeneration"), changed.GetGeneration())
-		}
-		return nil
-	})
-	out.took = time.Since(began)
 	return out
 }
 

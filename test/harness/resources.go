@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"testing"
 	"time"
 
 	"operetta.dev/test/machine"
@@ -16,10 +18,10 @@ var cgroupRoots = []struct{ dir, limit string }{
 }
 
 // StartOperatorWithin is StartOperator in a control group with a memory limit in bytes, as in a container: the
-// operator reads the limit, and the kernel kills it, or one of its workers, beyond it. It reports whether
-// there is a limit, which needs the rights of root. PeakMemory works in any case.
-func (s *Env) StartOperatorWithin(bytes int64, args ...string) (o *Operator, limited bool) {
+// operator reads the limit, and the kernel kills it, or one of its workers, beyond it.
+func (s *Env) StartOperatorWithin(bytes int64, args ...string) (*Operator, MemoryLimit) {
 	s.T.Helper()
+	var o *Operator
 	dir := s.newCgroup(bytes)
 	if dir == "" {
 		o = s.StartOperator(args...)
@@ -28,7 +30,50 @@ func (s *Env) StartOperatorWithin(bytes int64, args ...string) (o *Operator, lim
 		s.T.Cleanup(func() { o.removeCgroup(dir) })
 	}
 	o.WatchMemory()
-	return o, dir != ""
+	return o, MemoryLimit{bytes, dir}
+}
+
+// A MemoryLimit is what an operator may take, with its workers.
+type MemoryLimit struct {
+	bytes int64
+	// dir is the folder of the control group that has the limit, or "" if there is none, which needs the rights of root.
+	dir string
+}
+
+// ExpectKept expects that the operator has kept within its limit: that the kernel has killed none of its processes. Without a control group, the highest
+// sum of samples stands for that; it may count a worker that has ended between two of them.
+func (l MemoryLimit) ExpectKept(o *Operator) {
+	o.T.Helper()
+	peak := o.PeakMemory()
+	if l.dir == "" {
+		if peak > l.bytes {
+			o.T.Errorf("the operator and its workers had %d MiB", peak>>20)
+		}
+		return
+	}
+	o.T.Logf("the operator and its workers had at most %d MiB, by samples, within %d MiB that the kernel enforces", peak>>20, l.bytes>>20)
+	if n := l.kills(o.T); n > 0 {
+		o.T.Errorf("the kernel has killed %d processes of the operator, which had more than %d MiB together", n, l.bytes>>20)
+	}
+}
+
+// kills returns how many processes the kernel has killed for the limit.
+func (l MemoryLimit) kills(t *testing.T) int {
+	t.Helper()
+	for _, name := range []string{"memory.oom_control", "memory.events"} {
+		text, err := os.ReadFile(filepath.Join(l.dir, name))
+		if err != nil {
+			continue // it has another version
+		}
+		for line := range strings.Lines(string(text)) {
+			if n, found := strings.CutPrefix(line, "oom_kill "); found {
+				kills, _ := strconv.Atoi(strings.TrimSpace(n))
+				return kills
+			}
+		}
+	}
+	t.Fatalf("the control group %s does not say what the kernel has killed", l.dir)
+	return 0
 }
 
 // newCgroup returns the folder of a new control group with a memory limit in bytes, or "" if there can be
@@ -38,8 +83,9 @@ func (s *Env) newCgroup(bytes int64) string {
 		if _, err := os.Stat(filepath.Join(g.dir, "cgroup.procs")); err != nil {
 			continue
 		}
-		dir := filepath.Join(g.dir, "operetta-test-"+s.Namespace)
-		if os.Mkdir(dir, 0o755) != nil {
+		// A test that was killed has left the folder of its namespace, which is the same in each run.
+		dir, err := os.MkdirTemp(g.dir, "operetta-test-"+s.Namespace+"-")
+		if err != nil {
 			continue
 		}
 		if os.WriteFile(filepath.Join(dir, g.limit), []byte(strconv.FormatInt(bytes, 10)), 0o600) == nil {
