@@ -25,6 +25,7 @@ import (
 	"operetta.dev/engine/registry"
 	"operetta.dev/engine/render"
 	"operetta.dev/engine/source"
+	"operetta.dev/engine/status"
 	"operetta.dev/engine/testcase"
 )
 
@@ -70,6 +71,8 @@ type Preview struct {
 	Objects map[string]map[string]map[string]any
 	// Components are all components by name.
 	Components map[string]Component
+	// Phase is that of a status with these components, such as "Waiting".
+	Phase string
 	// Status are the fields that the package writes to the status.
 	Status map[string]any
 	// Faults are those of the resource and the package, with file:line.
@@ -150,6 +153,12 @@ func (c *Cluster) Ready() (bool, string) {
 	return c.session.World().Ready(c.session.Resource())
 }
 
+// Phase returns the phase that the operator has written into the status, or "".
+func (c *Cluster) Phase() string {
+	stored, _, _ := unstructured.NestedMap(c.CR(), "status")
+	return string(status.PhaseOf(stored))
+}
+
 // CR returns the custom resource, or nil.
 func (c *Cluster) CR() map[string]any { return contentOf(c.session.World().Get(c.session.Resource())) }
 
@@ -219,7 +228,7 @@ func contentOf(u *unstructured.Unstructured) map[string]any {
 }
 
 func previewOf(out render.Output) Preview {
-	d := Preview{Objects: map[string]map[string]map[string]any{}, Components: map[string]Component{}, Status: out.Status}
+	d := Preview{Objects: map[string]map[string]map[string]any{}, Components: map[string]Component{}, Phase: string(out.Phase), Status: out.Status}
 	for _, o := range out.Objects() {
 		if d.Objects[o.Component] == nil {
 			d.Objects[o.Component] = map[string]map[string]any{}

@@ -16,6 +16,7 @@ import (
 	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
+	"operetta.dev/engine/status"
 )
 
 // How far the operator acts in a step.
@@ -153,6 +154,8 @@ func (r *run) take(ctx context.Context, s step) ([]Difference, error) {
 	ready, _ := r.session.World().Ready(r.session.Resource())
 	c.flag(w, "ready", ready)
 	c.flag(w, "gone", out.CR == nil)
+	stored, _, _ := unstructured.NestedMap(out.CR, "status")
+	c.phase(w, status.PhaseOf(stored))
 	got := map[string]map[string]any{"writes": r.counted()}
 	if w.part("live").Exists() {
 		got["live"] = r.live(c)
