@@ -10,8 +10,10 @@
 //	c := p.Open(t, given)          // a cluster in memory
 //	c.Run(t)                       // until nothing changes any more
 //	c.Live(t, "web", "deployment") // the object in the cluster
+//	c.Disturb(operettatest.Faults{CrashAfter: []int{3}}) // what fails in the next run
 //
-//	operettatest.Run(t, "./webapp") // the tests in CUE beside the package, each as a subtest
+//	operettatest.Run(t, "./webapp")     // the tests in CUE beside the package, each as a subtest
+//	operettatest.Explore(t, "./webapp", operettatest.ExploreOptions{}) // the same under many schedules
 package operettatest
 
 import (
@@ -20,7 +22,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
-	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/registry"
 	"operetta.dev/engine/render"
@@ -92,13 +93,17 @@ func (p *Package) Preview(t testing.TB, given Given) Preview {
 }
 
 // A Cluster is a cluster in memory in which the operator acts. It is for one goroutine.
-type Cluster struct{ session *render.Session }
+type Cluster struct {
+	session *render.Session
+	// faults are those of the next run.
+	faults testcase.Faults
+}
 
 // Open returns a cluster with what is given.
 func (p *Package) Open(t testing.TB, given Given) *Cluster {
 	t.Helper()
 	session, _ := p.open(t, given)
-	return &Cluster{session}
+	return &Cluster{session: session}
 }
 
 func (p *Package) open(t testing.TB, given Given) (*render.Session, render.Output) {
@@ -127,15 +132,6 @@ func canonical(from, into any) error {
 		return err
 	}
 	return json.Unmarshal(data, into)
-}
-
-// Run lets the operator and the simulated controllers of Kubernetes act until nothing changes any more. It fails the
-// test if that does not happen.
-func (c *Cluster) Run(t testing.TB) {
-	t.Helper()
-	if err := c.session.World().Run(t.Context(), func(dryrun.Step) {}); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Preview returns what the operator would do now. It is empty if the custom resource does not exist any more.
@@ -190,33 +186,6 @@ func (c *Cluster) Delete(t testing.TB) {
 	t.Helper()
 	if err := c.session.World().Delete(c.session.Resource()); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// Run runs the tests that stand in CUE beside the package in a folder, each as a subtest.
-func Run(t *testing.T, dir string) {
-	t.Helper()
-	snapshot, err := loader.FolderWithTests(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, tests, err := testcase.Load(snapshot)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(tests) == 0 {
-		t.Fatalf("%s has no tests", dir)
-	}
-	for _, test := range tests {
-		t.Run(test.Name, func(t *testing.T) {
-			results, _, err := testcase.Run(t.Context(), p, []testcase.Test{test})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, d := range results[0].Differences {
-				t.Error(d)
-			}
-		})
 	}
 }
 
