@@ -10,8 +10,10 @@
 //	c := p.Open(t, given)          // a cluster in memory
 //	c.Run(t)                       // until nothing changes any more
 //	c.Live(t, "web", "deployment") // the object in the cluster
+//	c.Disturb(operettatest.Faults{CrashAfter: []int{3}}) // what fails in the next run
 //
-//	operettatest.Run(t, "./webapp") // the tests in CUE beside the package, each as a subtest
+//	operettatest.Run(t, "./webapp")     // the tests in CUE beside the package, each as a subtest
+//	operettatest.Explore(t, "./webapp", operettatest.ExploreOptions{}) // the same under many schedules
 package operettatest
 
 import (
@@ -20,11 +22,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
-	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/registry"
 	"operetta.dev/engine/render"
 	"operetta.dev/engine/source"
+	"operetta.dev/engine/status"
 	"operetta.dev/engine/testcase"
 )
 
@@ -70,6 +72,8 @@ type Preview struct {
 	Objects map[string]map[string]map[string]any
 	// Components are all components by name.
 	Components map[string]Component
+	// Phase is that of a status with these components, such as "Waiting".
+	Phase string
 	// Status are the fields that the package writes to the status.
 	Status map[string]any
 	// Faults are those of the resource and the package, with file:line.
@@ -89,13 +93,17 @@ func (p *Package) Preview(t testing.TB, given Given) Preview {
 }
 
 // A Cluster is a cluster in memory in which the operator acts. It is for one goroutine.
-type Cluster struct{ session *render.Session }
+type Cluster struct {
+	session *render.Session
+	// faults are those of the next run.
+	faults testcase.Faults
+}
 
 // Open returns a cluster with what is given.
 func (p *Package) Open(t testing.TB, given Given) *Cluster {
 	t.Helper()
 	session, _ := p.open(t, given)
-	return &Cluster{session}
+	return &Cluster{session: session}
 }
 
 func (p *Package) open(t testing.TB, given Given) (*render.Session, render.Output) {
@@ -126,15 +134,6 @@ func canonical(from, into any) error {
 	return json.Unmarshal(data, into)
 }
 
-// Run lets the operator and the simulated controllers of Kubernetes act until nothing changes any more. It fails the
-// test if that does not happen.
-func (c *Cluster) Run(t testing.TB) {
-	t.Helper()
-	if err := c.session.World().Run(t.Context(), func(dryrun.Step) {}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Preview returns what the operator would do now. It is empty if the custom resource does not exist any more.
 func (c *Cluster) Preview(t testing.TB) Preview {
 	t.Helper()
@@ -148,6 +147,12 @@ func (c *Cluster) Preview(t testing.TB) Preview {
 // Ready reports whether the custom resource is ready, and returns the reason and message of the condition.
 func (c *Cluster) Ready() (bool, string) {
 	return c.session.World().Ready(c.session.Resource())
+}
+
+// Phase returns the phase that the operator has written into the status, or "".
+func (c *Cluster) Phase() string {
+	stored, _, _ := unstructured.NestedMap(c.CR(), "status")
+	return string(status.PhaseOf(stored))
 }
 
 // CR returns the custom resource, or nil.
@@ -184,33 +189,6 @@ func (c *Cluster) Delete(t testing.TB) {
 	}
 }
 
-// Run runs the tests that stand in CUE beside the package in a folder, each as a subtest.
-func Run(t *testing.T, dir string) {
-	t.Helper()
-	snapshot, err := loader.FolderWithTests(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, tests, err := testcase.Load(snapshot)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(tests) == 0 {
-		t.Fatalf("%s has no tests", dir)
-	}
-	for _, test := range tests {
-		t.Run(test.Name, func(t *testing.T) {
-			results, _, err := testcase.Run(t.Context(), p, []testcase.Test{test})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, d := range results[0].Differences {
-				t.Error(d)
-			}
-		})
-	}
-}
-
 func contentOf(u *unstructured.Unstructured) map[string]any {
 	if u == nil {
 		return nil
@@ -219,7 +197,7 @@ func contentOf(u *unstructured.Unstructured) map[string]any {
 }
 
 func previewOf(out render.Output) Preview {
-	d := Preview{Objects: map[string]map[string]map[string]any{}, Components: map[string]Component{}, Status: out.Status}
+	d := Preview{Objects: map[string]map[string]map[string]any{}, Components: map[string]Component{}, Phase: string(out.Phase), Status: out.Status}
 	for _, o := range out.Objects() {
 		if d.Objects[o.Component] == nil {
 			d.Objects[o.Component] = map[string]map[string]any{}

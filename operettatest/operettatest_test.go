@@ -32,6 +32,9 @@ func TestATableInGoDecidesAsTheOperatorDoes(t *testing.T) {
 			if got := d.Components["web"].State; got != "Waiting" {
 				t.Errorf("web is %s, want it to wait for its configuration", got)
 			}
+			if d.Phase != "Reconciling" {
+				t.Errorf("the phase is %q, want Reconciling: the configuration is to be written", d.Phase)
+			}
 		})
 	}
 }
@@ -54,6 +57,9 @@ func TestAClusterInMemoryLivesAsARealOne(t *testing.T) {
 	}
 	if state := c.Preview(t).Components["web"].State; state != "Verified" {
 		t.Errorf("web is %s", state)
+	}
+	if c.Phase() != "Ready" {
+		t.Errorf("the phase is %q, want Ready", c.Phase())
 	}
 	c.Delete(t)
 	c.Run(t)

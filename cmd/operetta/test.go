@@ -30,9 +30,9 @@ Tests are in files of the package whose names end in _test.cue:
 given has the custom resource (cr), its live objects by component and object (live), objects of
 others such as inputs (others), and the configuration of the operator (config). want has what the
 next reconcile decides: objects, absent ones, edges between components, verdicts of conditions,
-components with state, reason and message, fields of the status, and a pattern for the error. Only
-what is written is compared. A value has to be the same, a constraint such as >=3 has to hold, and
-of a list each element is compared.
+components with state, reason and message, the phase, fields of the status, and a pattern for the
+error. Only what is written is compared. A value has to be the same, a constraint such as >=3 has to
+hold, and of a list each element is compared.
 
 A test can have steps: each changes the resource, an object or an input, the operator acts in a
 cluster in memory, and want says what must exist then. faults makes the operator crash, or lose a

@@ -68,7 +68,17 @@ func TestAThousandResourcesTakeSoManyEvaluations(t *testing.T) {
 		p := load(t, row.after)
 		var evaluations, runs atomic.Int64
 		by := evaluate.New(p, evaluate.Options{Backend: countingBackend{evaluate.InProcess(p), &runs}, Templates: row.templates})
-		got := make1(t, plan.Options{Cluster: shops, New: plan.Version{Program: p, Evaluates: counting{by, &evaluations}}, Parallel: runtime.GOMAXPROCS(0)})
+		told, inOrder := 0, true
+		got := make1(t, plan.Options{
+			Cluster: shops, New: plan.Version{Program: p, Evaluates: counting{by, &evaluations}}, Parallel: runtime.GOMAXPROCS(0),
+			Progress: func(done, all int) {
+				told++
+				inOrder = inOrder && done == told && all == many
+			},
+		})
+		if told != many || !inOrder {
+			t.Errorf("%s: the progress was told %d times (in order: %t), want each of %d resources once", name, told, inOrder, many)
+		}
 		if n := got.Count(row.class); n != many {
 			t.Errorf("%s: %d of %d resources are %s", name, n, many, row.class)
 		}

@@ -37,7 +37,7 @@ type Input struct {
 type Output struct {
 	// CR is the custom resource as it was evaluated, in its namespace.
 	CR map[string]any
-	// Invalid are the faults of the custom resource. If there are any, nothing else is set but CR.
+	// Invalid are the faults of the custom resource. If there are any, nothing else is set but CR and Phase.
 	Invalid fault.Faults
 	// Components are all components, dependencies first, and then the hooks whose phase has
 	// come. There are none if the resource or the package is invalid as a whole.
@@ -56,6 +56,8 @@ type Output struct {
 	Unmatched []string
 	// Status are the author's status fields that could be evaluated.
 	Status map[string]any
+	// Phase is that of a status with these components. It is also set if the resource is invalid.
+	Phase status.Phase
 	// Redactor knows the Secrets that were read, for whatever else the caller prints.
 	Redactor *redact.Redactor
 	// Evaluated is what the package was evaluated with last, and Rollout what that came to.
@@ -127,7 +129,7 @@ func Render(ctx context.Context, p *program.Program, in Input) (Output, error) {
 
 // output returns the last preview.
 func (v *view) output(d reconcile.Preview) Output {
-	out := Output{CR: v.cr.Object, Redactor: d.Redactor, Evaluated: v.evaluates.last, Rollout: d.Rollout}
+	out := Output{CR: v.cr.Object, Redactor: d.Redactor, Evaluated: v.evaluates.last, Rollout: d.Rollout, Phase: phaseOf(d, v.cr)}
 	if invalid := d.Rollout.Invalid; len(invalid) > 0 {
 		out.Invalid = redacted(d, invalid)
 		return out
@@ -144,6 +146,16 @@ func (v *view) output(d reconcile.Preview) Output {
 		}
 	}
 	return out
+}
+
+// phaseOf returns the phase that a reconcile would write with what a preview says.
+func phaseOf(d reconcile.Preview, cr *unstructured.Unstructured) status.Phase {
+	completion := status.Completion{Fault: d.Fault, Change: d.Change}
+	for _, c := range d.Components {
+		completion.Components = append(completion.Components, c.Component)
+	}
+	before, _, _ := unstructured.NestedMap(cr.Object, "status")
+	return status.PhaseOf(status.Build(status.Input{Completion: completion, Before: before}))
 }
 
 // unmet returns the false and unknown predicates of components that also have a broken one.

@@ -24,6 +24,8 @@ type Preview struct {
 	Components []ComponentPreview
 	// Patches are the results of the patches.
 	Patches []patch.Report
+	// Change is Changed if objects are about to be written. That only replicas change, nobody knows before the write.
+	Change status.Change
 }
 
 // A ComponentPreview is a component and what a rollout would do about it.
@@ -35,6 +37,14 @@ type ComponentPreview struct {
 	// Objects are in the order in which they are written. There are none while one of them is
 	// incomplete or invalid.
 	Objects []ObjectPreview
+}
+
+// writes reports whether a rollout would write an object of the component. One that is refused, or comes later, is not
+// written although it is decided what to do about it.
+func (c ComponentPreview) writes() bool {
+	return (c.State == status.Applied || repairs(c.Component)) && slices.ContainsFunc(c.Objects, func(o ObjectPreview) bool {
+		return needOf(o.Action.Decision) == Wanted
+	})
 }
 
 // An ObjectPreview is a desired object and what a rollout would do about it.
@@ -52,7 +62,7 @@ type ObjectPreview struct {
 func (e *Engine) Preview(ctx context.Context, in Input) (Preview, error) {
 	r := newRun(e, in)
 	r.through(ctx, r.readOnlyPhases()...)
-	out := Preview{Fault: r.result.Completion.Fault, Rollout: r.rollout}
+	out := Preview{Fault: r.result.Completion.Fault, Rollout: r.rollout, Change: status.Unchanged}
 	if out.Fault.IsZero() && r.graph != nil {
 		decisions := map[string][]decision{}
 		r.previewOutcomes(ctx, func(ctx context.Context, c program.Component) status.Component {
@@ -63,6 +73,9 @@ func (e *Engine) Preview(ctx context.Context, in Input) (Preview, error) {
 		r.previewHooks(ctx, decisions)
 		out.Patches = r.patchReports()
 		out.Components = r.componentPreviews(ctx, decisions)
+		if slices.ContainsFunc(out.Components, ComponentPreview.writes) {
+			out.Change = status.Changed
+		}
 		out.Fault = r.statusFault()
 	}
 	return out, errors.Join(r.failures...)

@@ -75,6 +75,7 @@ func (t Test) run(ctx context.Context, p *program.Program, covered *coverage) []
 	if err := c.decision(t.want(), out); err != nil {
 		return t.wrong(err)
 	}
+	c.phase(t.want(), out.Phase)
 	if len(c.found) > 0 {
 		return c.found // what follows would only follow from that
 	}

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/cluster/faulty"
 	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
+	"operetta.dev/engine/status"
 )
 
 // How far the operator acts in a step.
@@ -35,12 +35,8 @@ type step struct {
 	Run string `json:"run"`
 	// Controllers are when the simulated controllers act.
 	Controllers string `json:"controllers"`
-	Faults      struct {
-		CrashAfter  []int `json:"crashAfter"`
-		LoseAt      int   `json:"loseAt"`
-		RefuseAt    int   `json:"refuseAt"`
-		FrozenCache bool  `json:"frozenCache"`
-	} `json:"faults"`
+	// Faults are what fails meanwhile.
+	Faults Faults `json:"faults"`
 
 	number int
 	value  cue.Value
@@ -89,11 +85,6 @@ func (t Test) steps() ([]step, error) {
 	return out, nil
 }
 
-// plan returns what fails in the step.
-func (s step) plan() faulty.Plan {
-	return faulty.Plan{CrashAfter: s.Faults.CrashAfter, LoseAt: s.Faults.LoseAt, RefuseAt: s.Faults.RefuseAt}
-}
-
 // controllers returns when the simulated controllers act in the step.
 func (s step) controllers() dryrun.Controllers {
 	if s.Controllers == "never" {
@@ -109,9 +100,8 @@ type run struct {
 	// others are the objects of others as they were written last, by their names in the test.
 	others map[string]map[string]any
 	writes map[cluster.Operation]int
-	// pending is what of the faults of the step has not happened, and total how many writes it had.
-	pending string
-	total   int
+	// missed says which faults of the step have not happened, or is "".
+	missed string
 	// covered notes what the decisions show.
 	covered *coverage
 }
@@ -127,14 +117,12 @@ func newRun(t Test, session *render.Session, p *program.Program, in render.Input
 
 // take takes a step, and returns where its result is not as it is wanted.
 func (r *run) take(ctx context.Context, s step) ([]Difference, error) {
-	if s.Faults.FrozenCache {
-		r.session.World().FreezeCaches() // it shows the state before the change, too
-	}
+	s.Faults.Begin(r.session.World())
 	err := r.change(s)
 	if err == nil {
 		err = r.act(ctx, s)
 	}
-	if r.session.World().ThawCaches(); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	out, err := r.session.Preview(ctx)
@@ -147,12 +135,14 @@ func (r *run) take(ctx context.Context, s step) ([]Difference, error) {
 	if err := c.decision(w, out); err != nil {
 		return nil, err
 	}
-	if r.pending != "" {
-		c.addf(program.PositionOf(s.value.LookupPath(cue.ParsePath("faults"))), "faults", "%s: that has not happened, the step has %d writes", r.pending, r.total)
+	if r.missed != "" {
+		c.addf(program.PositionOf(s.value.LookupPath(cue.ParsePath("faults"))), "faults", "%s", r.missed)
 	}
 	ready, _ := r.session.World().Ready(r.session.Resource())
 	c.flag(w, "ready", ready)
 	c.flag(w, "gone", out.CR == nil)
+	stored, _, _ := unstructured.NestedMap(out.CR, "status")
+	c.phase(w, status.PhaseOf(stored))
 	got := map[string]map[string]any{"writes": r.counted()}
 	if w.part("live").Exists() {
 		got["live"] = r.live(c)
@@ -261,7 +251,7 @@ func mergePatch(object, change map[string]any) (map[string]any, error) {
 }
 
 // act lets the operator act as far as the step says, and fail as it says.
-func (r *run) act(ctx context.Context, s step) error {
+func (r *run) act(ctx context.Context, s step) (err error) {
 	world := r.session.World()
 	r.writes = map[cluster.Operation]int{}
 	show := func(step dryrun.Step) {
@@ -272,19 +262,17 @@ func (r *run) act(ctx context.Context, s step) error {
 		}
 	}
 	world.SetControllers(s.controllers())
-	world.Disturb(s.plan())
-	defer func() {
-		r.pending, r.total = world.Pending(), world.Writes()
-		world.Disturb(faulty.Plan{})
-	}()
-	switch s.Run {
-	case runToRest:
-		return world.Run(ctx, show)
-	case runOnce:
-		return world.Round(ctx, show)
-	case runNever:
-	}
-	return nil
+	r.missed, err = s.Faults.While(world, func() error {
+		switch s.Run {
+		case runToRest:
+			return world.Run(ctx, show)
+		case runOnce:
+			return world.Round(ctx, show)
+		case runNever:
+		}
+		return nil
+	})
+	return err
 }
 
 // counted returns how many objects the operator has written in the step.

@@ -31,6 +31,8 @@ func TestUpdateReplacesLiteralsAndNothingElse(t *testing.T) {
 		"an element of a list": {
 			"only the element differs", `want: objects: data: list: spec: ports: [{port: 80}, {port: 82}]`, `want: objects: data: list: spec: ports: [{port: 80}, {port: 81}]`, 1,
 		},
+		"a phase":                 {"it is a literal like another", `want: phase: "Ready" // at once`, `want: phase: "Reconciling" // at once`, 1},
+		"a choice of phases":      {"somebody has thought about it", `want: phase: "Ready" | "Waiting"`, ``, 0},
 		"a constraint":            {"somebody has thought about it", `want: objects: data: cm: data: name: =~"^b"`, ``, 0},
 		"a reference":             {"it stands for more than this test", `want: objects: data: cm: data: name: _who` + "\n_who: \"bob\"", ``, 0},
 		"the content of a Secret": {"it would be in the repository then", `want: objects: data: secret: stringData: password: "hunter2"`, ``, 0},

@@ -9,6 +9,7 @@ import (
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
+	"operetta.dev/engine/status"
 )
 
 // A want is what a test, or a step of it, says about a decision.
@@ -61,6 +62,17 @@ func (c *comparison) decision(w want, out render.Output) error {
 	})
 	c.compareAbsent(w.part("absent"), out)
 	return nil
+}
+
+// phase compares the phase. It is "" as long as there is no status.
+func (c *comparison) phase(w want, got status.Phase) {
+	switch v := w.part("phase"); {
+	case !v.Exists():
+	case got == "":
+		c.addf(program.PositionOf(v), "phase", "want %s, and there is none", c.wanted(cue.Path{}, v))
+	default:
+		c.compareScalar(cue.ParsePath("phase"), v, string(got))
+	}
 }
 
 // parts compares what has the form of what is wanted.

@@ -134,6 +134,22 @@ func TestThePictureOfThePhasesIsTheAutomaton(t *testing.T) {
 	}
 }
 
+// schemaPhases is the line of the contract that lists the phases.
+var schemaPhases = regexp.MustCompile(`(?m)^#Phase: (.*)$`)
+
+func TestATestMayWantThePhasesThatThereAre(t *testing.T) {
+	t.Parallel()
+	line := schemaPhases.FindStringSubmatch(read(t, "schemas/operator/operator.cue").Text)
+	if line == nil {
+		t.Fatal("schemas/operator/operator.cue lists no phases")
+	}
+	var listed []string
+	for word := range strings.SplitSeq(line[1], " | ") {
+		listed = append(listed, strings.Trim(word, `"`))
+	}
+	agree(t, "phase", listed, constants(t, "status", "Phase"))
+}
+
 func TestThePhasesHaveTheTransitionsOfTheWebAppOperator(t *testing.T) {
 	all := possibleTransitions(t)
 	for _, want := range []transition{
