@@ -128,7 +128,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (t
 	p.account = s.account
 	out := &result{}
 	if wrong = errors.Join(unknown, wrong); wrong != nil {
-		out.problem = &problem{stage: reading, reason: ReasonInvalid, message: wrong.Error()}
+		out.problem, out.unread = &problem{stage: reading, reason: ReasonInvalid, message: wrong.Error()}, true
 	} else {
 		r.take(ctx, p, s, out)
 	}
@@ -250,6 +250,7 @@ func (r *Reconciler) stand(ctx context.Context, p Package, s *state, out *result
 // take serves the content of a Package.
 func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result) {
 	if out.problem = r.sources().read(ctx, p, s); out.problem != nil {
+		out.unread = true
 		r.canaryWithoutContent(ctx, p, s, out)
 		return
 	}

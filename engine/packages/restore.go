@@ -13,7 +13,7 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 		out.problem.err, out.undecided = errors.Join(out.problem.err, err), err
 		return
 	}
-	if last == nil || out.problem.stage != holding && last.digest == s.content.digest() {
+	if last == nil || out.isAbout(s, last) {
 		switch {
 		case last == nil: // nobody serves anything
 		case out.problem.err != nil:
@@ -61,11 +61,17 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 		out.problem.err, out.undecided = errors.Join(out.problem.err, err), err
 		return
 	}
+	r.Server.Mended(p.origin(), next.GroupVersionKind().GroupKind().String())
+	r.Log.Info("the version that was accepted last is served", "package", p.Name, "digest", next.Digest(), "why", string(out.problem.reason))
 	if trial != nil && out.problem.stage == holding && out.problem.passes {
 		out.problem = s.canary.problem() // it goes on, and waits for nothing else
 	}
-	r.Server.Mended(p.origin(), next.GroupVersionKind().GroupKind().String())
-	r.Log.Info("the version that was accepted last is served", "package", p.Name, "digest", next.Digest())
+}
+
+// isAbout reports whether a problem is one with the content that was accepted last. One with a spec or a source that cannot be read is not,
+// although what was read before may be just that content: a process that has begun may have come no further than to check it.
+func (o *result) isAbout(s *state, last *revision) bool {
+	return !o.unread && o.problem.stage != holding && last.digest == s.content.digest()
 }
 
 // serveRestored serves the version that was accepted last, and beside it that of a canary which was in progress.
