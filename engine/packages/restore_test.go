@@ -70,3 +70,25 @@ func TestWhatWasAcceptedLastServesAlthoughItsRegistryFailsWhileItIsBeingChecked(
 		t.Errorf("%s, %q is served, not %s: %s", got, f.status("digest"), served, f.message())
 	}
 }
+
+func TestWhatWasAcceptedLastIsCheckedAgainIfItsCheckWasEndedAlthoughNothingElseIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	newer := text("Thing", "b")
+	newer["fromTheFuture"] = true
+	s.play("what was accepted last is checked again once the machine may be less busy", []turn{
+		{func(s *site) { s.apply("p", text("Thing", "a")) }, "True Served", []string{"install", "serve Thing"}},
+		{func(s *site) {
+			s.dying = s.states["p"].served.Digest()
+			s.apply("p", newer)
+			s.restart()
+		}, "False InvalidSpec", []string{"broken p: InvalidSpec" + sayswhy}},
+	})
+	again, err := s.Reconcile(t.Context(), types.NamespacedName{Name: "p"})
+	if err != nil || again != examineAgain {
+		t.Errorf("it is tried again after %s, not %s: %v", again, examineAgain, err)
+	}
+	s.play("its check passes then", []turn{
+		{func(s *site) { s.dying = ""; s.now = s.now.Add(again) }, "False InvalidSpec", []string{"install", "serve Thing outdated: InvalidSpec" + sayswhy}},
+	})
+}
