@@ -71,6 +71,8 @@ type state struct {
 	uid types.UID
 	// follows says that another process decides. What it is has come from Follow, and not from Reconcile.
 	follows bool
+	// unread is the generation whose spec could not be read when it was followed last, or 0.
+	unread int64
 	// account is as whom requests for the resources are sent.
 	account object.Account
 	// exams are the examinations of contents, by their digests.
