@@ -1,12 +1,15 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +22,16 @@ import (
 func newServing(t *testing.T) (*leaseStore, *serving) {
 	t.Helper()
 	return &leaseStore{by: map[string]*coordinationv1.Lease{}}, &serving{t: t, now: map[string]Shard{}, seen: map[Shard]int{}}
+}
+
+// refuse has nobody read a Lease, or ends that.
+func (s *leaseStore) refuse(name string, is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refused == nil {
+		s.refused = map[string]bool{}
+	}
+	s.refused[name] = is
 }
 
 func TestTheAgreementIsReadAsItIsWritten(t *testing.T) {
@@ -106,6 +119,53 @@ func TestAnOperatorThatHasNeverRunBeginsAtOnce(t *testing.T) {
 			s.await("it", func() bool { return s.serves(shard.count()) == 1 })
 			if took := time.Since(began); took > machine.Limit(leaseDuration/2) {
 				t.Errorf("it begins after %s", took)
+			}
+		})
+	}
+}
+
+// readLock counts the reads of a Lease.
+type readLock struct {
+	resourcelock.Interface
+
+	reads *atomic.Int32
+}
+
+// Get implements resourcelock.Interface.
+func (l readLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	l.reads.Add(1)
+	return l.Interface.Get(ctx)
+}
+
+// Without the permission to read Leases, a process that has no shards cannot tell its role from those of early versions. What it makes
+// once it has the permission must not look to itself like what another process has left.
+func TestWhoMayReadItsLeasesOnlyAfterAWhileBeginsAtOnceThen(t *testing.T) {
+	t.Parallel()
+	for name, shard := range map[string]Shard{"Alone": {}, "Shards": {1, 3}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, s := newServing(t)
+			for _, lease := range []string{object.SharedLease("op"), "op", object.ShardLease("op", 1)} {
+				store.refuse(lease, true)
+			}
+			var reads, said atomic.Int32
+			e := store.process("late", shard)
+			e.times.lease = time.Hour // whoever waited for what another process may do would never begin
+			e.log = funcr.New(func(_, text string) {
+				if strings.Contains(text, "is not known") {
+					said.Add(1)
+				}
+			}, funcr.Options{})
+			lock := e.lock
+			e.lock = func(name string) resourcelock.Interface { return readLock{lock(name), &reads} }
+			defer s.runElection(e, "late")()
+			s.await("it to have tried several times", func() bool { return reads.Load() > 3 || shard.count() > 1 })
+			for _, lease := range []string{object.SharedLease("op"), "op", object.ShardLease("op", 1)} {
+				store.refuse(lease, false)
+			}
+			s.await("it", func() bool { return s.serves(shard.count()) == 1 })
+			if n := said.Load(); n > 1 {
+				t.Errorf("it is said %d times that nobody knows of others", n)
 			}
 		})
 	}

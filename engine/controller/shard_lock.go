@@ -106,6 +106,8 @@ type shardElection struct {
 	lock  func(name string) resourcelock.Interface
 	log   logr.Logger
 	times electionTimes
+	// saysUnknown has it said once that others are not known.
+	saysUnknown sync.Once
 }
 
 // electionTimes are those of the library, and how long a Lease is waited for while others are held.
@@ -164,7 +166,9 @@ type agreedLock struct {
 	agreed, entered bool
 }
 
-// Get implements resourcelock.Interface. It waits until the count is the agreed one, and makes it that when it can.
+// Get implements resourcelock.Interface. It waits until the count is the agreed one, and makes it that when it can. A process that may read
+// no Lease at all has no role of an early version, so it looks at the agreement again: if it took its Lease without one, it could not tell
+// later that nobody else has taken it before.
 func (l *agreedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	if !l.isAgreed() {
 		if err := l.election.await(ctx); err != nil {
@@ -172,7 +176,11 @@ func (l *agreedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 		}
 		l.set(true, false)
 	}
-	return l.Interface.Get(ctx)
+	r, raw, err := l.Interface.Get(ctx)
+	if apierrors.IsForbidden(err) && !l.hasEntered() {
+		l.set(false, false)
+	}
+	return r, raw, err
 }
 
 // Create implements resourcelock.Interface.
@@ -332,7 +340,9 @@ func (e *shardElection) confirm(ctx context.Context) error {
 // unlessAlone returns nil for a process without shards that may not look: the roles of early versions know of none.
 func (e *shardElection) unlessAlone(err error) error {
 	if apierrors.IsForbidden(err) && e.shard.count() == 1 {
-		e.log.Info("whether another operator of this Lease has shards is not known: the operator may not read the Lease that says so; operetta rbac prints the role", "error", err.Error())
+		e.saysUnknown.Do(func() {
+			e.log.Info("whether another operator of this Lease has shards is not known: the operator may not read the Lease that says so; operetta rbac prints the role", "error", err.Error())
+		})
 		return nil
 	}
 	return err

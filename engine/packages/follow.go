@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -110,15 +111,16 @@ func (r *Reconciler) Follow(ctx context.Context, key types.NamespacedName) (time
 		return 0, r.forget(ctx, name)
 	}
 	account, unknown := accountOf(u, r.Namespace)
-	if wrong = errors.Join(unknown, wrong); wrong != nil {
+	if unknown != nil {
 		defer tried(name)
-		r.Log.Info("a Package cannot be read, what is served of it stays", "package", name, "error", wrong.Error())
+		r.Log.Info("a Package cannot be read, what is served of it stays", "package", name, "error", errors.Join(unknown, wrong).Error())
 		return 0, nil
 	}
 	s, err := r.stateOf(ctx, p, account, nil)
 	if err != nil {
 		return 0, err
 	}
+	s.followUnread(r.Log, &p, wrong)
 	p.account, s.follows = s.account, true
 	pending, err := r.followTo(ctx, p, s, publishedBy(p, s, r.Now()))
 	if pending {
@@ -138,6 +140,20 @@ func (r *Reconciler) Follow(ctx context.Context, key types.NamespacedName) (time
 		return countAgain, nil // resources may be pinned
 	}
 	return 0, nil
+}
+
+// followUnread says once that the spec of a Package cannot be read, as it may be of a newer version. What is served is in the status, and
+// the resources have a version that they know. Which ones a canary is for is not taken from half a spec.
+func (s *state) followUnread(log logr.Logger, p *Package, wrong error) {
+	if wrong == nil {
+		s.unread = 0
+		return
+	}
+	p.Canary = nil
+	if generation := p.object.GetGeneration(); s.unread != generation {
+		s.unread = generation
+		log.Info("the spec of a Package cannot be read, what its status says is followed", "package", p.Name, "error", wrong.Error())
+	}
 }
 
 // followTo serves what was published. It reports whether an examination has to end first.

@@ -143,6 +143,7 @@ func histories() map[string][]func(*site) {
 		"a canary by labels":           {apply(text("Thing", "a")), have("", true), apply(with(text("Thing", "b"), labels)), apply(text("Thing", "b"))},
 		"another kind":                 {apply(text("Thing", "a")), apply(text("Other", "a"))},
 		"a ServiceAccount":             {apply(with(text("Thing", "a"), map[string]any{"serviceAccountName": "x", "serviceAccountNamespace": "ns"})), apply(text("Thing", "a"))},
+		"a spec of a newer version":    {apply(text("Thing", "a")), apply(with(text("Thing", "b"), map[string]any{"newer": true})), apply(text("Thing", "b"))},
 		"a deletion":                   {apply(text("Thing", "a")), remove},
 	}
 }

@@ -71,6 +71,8 @@ type state struct {
 	uid types.UID
 	// follows says that another process decides. What it is has come from Follow, and not from Reconcile.
 	follows bool
+	// unread is the generation whose spec could not be read when it was followed last, or 0.
+	unread int64
 	// account is as whom requests for the resources are sent.
 	account object.Account
 	// exams are the examinations of contents, by their digests.
@@ -128,7 +130,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (t
 	p.account = s.account
 	out := &result{}
 	if wrong = errors.Join(unknown, wrong); wrong != nil {
-		out.problem = &problem{stage: reading, reason: ReasonInvalid, message: wrong.Error()}
+		out.problem, out.unread = &problem{stage: reading, reason: ReasonInvalid, message: wrong.Error()}, true
 	} else {
 		r.take(ctx, p, s, out)
 	}
@@ -250,6 +252,7 @@ func (r *Reconciler) stand(ctx context.Context, p Package, s *state, out *result
 // take serves the content of a Package.
 func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result) {
 	if out.problem = r.sources().read(ctx, p, s); out.problem != nil {
+		out.unread = true
 		r.canaryWithoutContent(ctx, p, s, out)
 		return
 	}

@@ -13,7 +13,7 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 		out.problem.err, out.undecided = errors.Join(out.problem.err, err), err
 		return
 	}
-	if last == nil || out.problem.stage != holding && last.digest == s.content.digest() {
+	if last == nil || out.isAbout(s, last) {
 		switch {
 		case last == nil: // nobody serves anything
 		case out.problem.err != nil:
@@ -37,10 +37,7 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 		return
 	}
 	if exam.err != nil {
-		if !exam.foundFaults() {
-			out.undecided = exam.err
-		}
-		out.problem.addMessage(fmt.Sprintf("%s, which was accepted last, cannot be used either: %v", last.digest, exam.err))
+		out.notUsable(last, exam)
 		return
 	}
 	trial, err := r.resume(ctx, p, s, exam.candidate, out)
@@ -61,11 +58,30 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 		out.problem.err, out.undecided = errors.Join(out.problem.err, err), err
 		return
 	}
+	r.Server.Mended(p.origin(), next.GroupVersionKind().GroupKind().String())
+	r.Log.Info("the version that was accepted last is served", "package", p.Name, "digest", next.Digest(), "why", string(out.problem.reason))
 	if trial != nil && out.problem.stage == holding && out.problem.passes {
 		out.problem = s.canary.problem() // it goes on, and waits for nothing else
 	}
-	r.Server.Mended(p.origin(), next.GroupVersionKind().GroupKind().String())
-	r.Log.Info("the version that was accepted last is served", "package", p.Name, "digest", next.Digest())
+}
+
+// isAbout reports whether a problem is one with the content that was accepted last. One with a spec or a source that cannot be read is not,
+// although what was read before may be just that content: a process that has begun may have come no further than to check it.
+func (o *result) isAbout(s *state, last *revision) bool {
+	return !o.unread && o.problem.stage != holding && last.digest == s.content.digest()
+}
+
+// notUsable says that the check of what was accepted last has not passed. One that was ended is repeated, also where nothing else is to be
+// tried again: the machine may have been busy.
+func (o *result) notUsable(last *revision, exam *examination) {
+	o.problem.addMessage(fmt.Sprintf("%s, which was accepted last, cannot be used either: %v", last.digest, exam.err))
+	if exam.foundFaults() {
+		return
+	}
+	o.undecided = exam.err
+	if at := exam.again(); o.problem.again == 0 || at < o.problem.again {
+		o.problem.again = at
+	}
 }
 
 // serveRestored serves the version that was accepted last, and beside it that of a canary which was in progress.

@@ -198,6 +198,8 @@ func notInstalled(err error) *problem {
 type result struct {
 	// problem is why the content of the source is not served, or nil.
 	problem *problem
+	// unread says that the content could not be read, so that the problem is nothing about what was read before.
+	unread bool
 	// pending says that an examination has to end first.
 	pending bool
 	// planned says that the content has come to its plan.

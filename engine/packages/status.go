@@ -62,8 +62,16 @@ func (r *Reconciler) announce(p Package, wrong *problem, before, after map[strin
 	if wrong == nil || wrong.reason == ReasonFetching || wrong.reason == ReasonPlanning || was != nil && is != nil && was.Reason == is.Reason && was.Message == is.Message {
 		return
 	}
-	r.Log.Info("the content of a Package is not served", "package", p.Name, "reason", string(wrong.reason), "message", wrong.message)
+	r.Log.Info("the content of a Package is not served", "package", p.Name, "reason", string(wrong.reason), "message", wrong.message, "served", servedText(after))
 	r.Recorder.Record(p.object, rollout.Event{Reason: string(wrong.reason), Message: status.Shorten(wrong.message, maxEvent), Warning: wrong.needsPerson()})
+}
+
+// servedText says which version is served according to a status.
+func servedText(status map[string]any) string {
+	if digest, _ := status["digest"].(string); digest != "" {
+		return digest
+	}
+	return "nothing"
 }
 
 // newStatus returns the status of a Package.

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -63,7 +62,7 @@ func newImpersonated(t *testing.T, name string) *impersonated {
 	if err := harness.InstallCRDs(t.Context(), x.a.Dir, x.b.Dir); err != nil {
 		t.Fatal(err)
 	}
-	s.Kubectl("apply", "--server-side", "-f", filepath.Join(harness.Suite.Root, "config", "crd"))
+	s.InstallEngineDefinitions()
 	x.flags = []string{"--crds", "leave", "--impersonate", x.a.Name + "=" + s.Namespace + "/for-a", "--impersonate", x.b.Name + "=" + s.Namespace + "/for-b"}
 	return x
 }
@@ -225,7 +224,7 @@ func TestAPackageMayNotNameAnAccountThatTheOperatorMayNotActAs(t *testing.T) {
 		harness.Rule("apiextensions.k8s.io", []any{"get", "list", "create", "patch"}, "customresourcedefinitions"),
 		harness.Rule("operetta.dev", harness.WriteVerbs, "packages", "packages/status", "packagerevisions", "overlays"),
 	}
-	s.Kubectl("apply", "--server-side", "-f", filepath.Join(harness.Suite.Root, "config", "crd"))
+	s.InstallEngineDefinitions()
 	own := s.RestrictOperator(harness.Impersonate("allowed"))
 	s.GrantEverywhere(s.User, definitions...)
 	s.Account("allowed", append(p.RequiredRules(), harness.Rule("", harness.WriteVerbs, "configmaps"))...)

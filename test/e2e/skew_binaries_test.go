@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,9 +18,6 @@ import (
 	"operetta.dev/test/machine"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// engineDefinitions is held by who changes the definitions of the engine's own kinds, which all tests share.
-var engineDefinitions sync.Mutex
 
 // The place of the field that only the newer engine knows, and of the number of the definition.
 const (
@@ -90,8 +86,8 @@ func TestI6AnUpgradeOfTheEngineAndItsRollbackMakeNothingAnew(t *testing.T) {
 	t.Parallel()
 	machine.Thorough(t)
 	newer := newerEngine(t)
-	engineDefinitions.Lock()
-	t.Cleanup(engineDefinitions.Unlock) // after the cleanup below
+	harness.EngineDefinitions.Lock()
+	t.Cleanup(harness.EngineDefinitions.Unlock) // after the cleanup below
 	s := newEnv(t)
 	plain, later := s.NewPackageObject("skewplain"), s.NewPackageObject("skewlater")
 	run := func(binary string) *harness.Operator {

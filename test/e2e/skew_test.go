@@ -13,8 +13,8 @@ import (
 // would drop it from each Package that is written, and nobody would be told that something does not hold any more.
 func TestI6AnOlderEngineLeavesTheDefinitionOfANewerOneAndRefusesWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
-	engineDefinitions.Lock()
-	t.Cleanup(engineDefinitions.Unlock) // after the cleanup below
+	harness.EngineDefinitions.Lock()
+	t.Cleanup(harness.EngineDefinitions.Unlock) // after the cleanup below
 	s := newEnv(t)
 	first := s.StartPackageOperator()
 	p := s.NewPackageObject("objskew")

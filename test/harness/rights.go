@@ -97,12 +97,20 @@ func (s *Env) grant(name, namespace, user string, rules ...any) *unstructured.Un
 	return role
 }
 
+// InstallEngineDefinitions installs the definitions of the engine's own kinds, as an administrator does for operators that may not.
+func (s *Env) InstallEngineDefinitions() {
+	s.T.Helper()
+	EngineDefinitions.Lock()
+	defer EngineDefinitions.Unlock() // also if the test ends here
+	s.Kubectl("apply", "--server-side", "--force-conflicts", "-f", filepath.Join(Suite.Root, "config", "crd"))
+}
+
 // StartRestrictedOperator starts an operator that may not install definitions.
 func (s *Env) StartRestrictedOperator(p *TestPackage, args ...string) *Operator {
 	s.T.Helper()
 	if err := InstallCRDs(s.T.Context(), p.Dir); err != nil {
 		s.T.Fatal(err)
 	}
-	s.Kubectl("apply", "--server-side", "--force-conflicts", "-f", filepath.Join(Suite.Root, "config", "crd"))
+	s.InstallEngineDefinitions()
 	return s.StartOperator(append([]string{p.Dir, "--crds", "leave"}, args...)...)
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,6 +37,10 @@ var Suite struct {
 	Root         string // of the repository
 	Admin        client.WithWatch
 }
+
+// EngineDefinitions is held by who changes the definitions of the engine's own kinds, which all tests of a package share, or writes those
+// of the repository over them: a test about the definition of a newer engine would lose its fields.
+var EngineDefinitions sync.Mutex
 
 // parallel is how many tests run in parallel: more than there are processors, because they wait most of
 // the time.
