@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/test/controlplane"
 	"operetta.dev/test/harness"
 )
@@ -216,6 +217,14 @@ func TestF40OperatorOfAllPackagesRunsUnderExactlyItsRoles(t *testing.T) {
 	s.Patch(web, harness.Spec(map[string]any{"ingress": map[string]any{"enabled": true}, "autoscaling": map[string]any{"enabled": true}}))
 	s.ExpectObject(s.Ref("Ingress", web.GetName()), "to exist", harness.Exists)
 	s.ExpectObject(s.Ref("HorizontalPodAutoscaler", web.GetName()), "to exist", harness.Exists)
+	created := s.ExpectObject(s.Ref("Secret", "ledger-credentials"), "to exist", harness.Exists)
+	s.Patch(created, map[string]any{"metadata": map[string]any{"labels": nil, "annotations": nil}})
+	s.ExpectObject(created, "to have its annotations again, which is an update because its policy is createOnly", func(u *unstructured.Unstructured) error {
+		if u.GetAnnotations()[ownership.OwnerAnnotation] != created.GetAnnotations()[ownership.OwnerAnnotation] {
+			return harness.ErrNotYet
+		}
+		return nil
+	})
 	for _, cr := range crs {
 		s.Delete(cr)
 	}
