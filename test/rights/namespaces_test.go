@@ -34,11 +34,7 @@ func newSeveral(t *testing.T, s *harness.Env, name string, without []string, ser
 	out := &several{Env: s, p: harness.NewTestPackage(t, name, limitedBody), served: served}
 	out.roles = operetta(t, "rbac", out.p.Dir, "--namespace", strings.Join(served, ","), "--service-account", s.Namespace+"/operator", "--leader-election-id=")
 	out.grant(t, func(namespace string) bool { return !slices.Contains(without, namespace) })
-	s.User = "system:serviceaccount:" + s.Namespace + ":operator"
-	var err error
-	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:serviceaccounts"); err != nil {
-		t.Fatal(err)
-	}
+	s.ActAsAccount(s.Namespace + "/operator")
 	for _, namespace := range served {
 		if !slices.Contains(without, namespace) {
 			out.expectGranted(t, namespace)
