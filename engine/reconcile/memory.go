@@ -26,6 +26,8 @@ type memory struct {
 	lastNoop *noop
 	// statusForbidden says that the API server forbids to write the status, and people were told.
 	statusForbidden bool
+	// deletionForbidden says that they were told since the resource is being deleted.
+	deletionForbidden bool
 }
 
 // memories has the memory of each resource. Its zero value is ready for use.

@@ -98,3 +98,52 @@ func TestAStatusThatTheOperatorMayNotWriteIsSaidOnceWithARemedy(t *testing.T) {
 		})
 	}
 }
+
+// A namespace that is being deleted loses its Roles in no order, and then what keeps it is a resource that nobody may touch.
+func TestAResourceThatIsDeletedWithTheRolesOfItsNamespaceSaysWhatStillHelps(t *testing.T) {
+	t.Parallel()
+	shops := schema.GroupResource{Group: "example.com", Resource: "shops"}
+	missing := apierrors.NewForbidden(shops, "shop", errors.New("User bob cannot patch"))
+	denied := apierrors.NewForbidden(shops, "shop", errors.New("denied request: only alice"))
+	denied.ErrStatus.Details.Causes = []metav1.StatusCause{{Message: "only alice"}}
+	for name, row := range map[string]struct {
+		reason string
+		err    error
+		act    map[string]any
+		then   map[string]any
+		want   bool
+	}{
+		"deleted":             {"a Role cannot be created in its namespace if that is being deleted", missing, map[string]any{"deleted": true}, nil, true},
+		"deleted, and denied": {"no role helps against admission", denied, map[string]any{"deleted": true}, nil, false},
+		"alive":               {"a Role can be created", missing, map[string]any{"name": "moved"}, nil, false},
+		"deleted afterwards":  {"something else helps now", missing, map[string]any{"name": "moved"}, map[string]any{"deleted": true}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, ordered)
+			b.rest()
+			b.hold("shop-top") // something remains to be reported
+			store := &forbidding{Cluster: b.reconciler.Resources, err: row.err}
+			b.reconciler.Resources = store
+			act(t, b.memory, row.act)
+			if _, err := b.step(); !apierrors.IsForbidden(err) {
+				t.Fatalf("%s: got %v, want an error", row.reason, err)
+			}
+			if row.then != nil {
+				act(t, b.memory, row.then)
+				for range 3 {
+					if _, err := b.step(); !apierrors.IsForbidden(err) {
+						t.Fatalf("%s: got %v, want an error", row.reason, err)
+					}
+				}
+			}
+			said := slices.DeleteFunc(slices.Clone(b.events), func(e rollout.Event) bool { return e.Reason != "StatusForbidden" })
+			if want := 1 + min(1, len(row.then)); len(said) != want {
+				t.Fatalf("%s: the events are %v, want %d", row.reason, said, want)
+			}
+			if got := strings.Contains(said[len(said)-1].Message, "operetta rbac prints without --namespace"); got != row.want {
+				t.Errorf("%s: %q says what still helps: %v, want %v", row.reason, said[len(said)-1].Message, got, row.want)
+			}
+		})
+	}
+}

@@ -120,7 +120,7 @@ func (s *state) write(ctx context.Context, after map[string]any) error {
 		s.reportForbidden(err)
 		return fmt.Errorf("%s: writing the status: %w", s.owner, err)
 	}
-	s.memory.statusForbidden = false
+	s.memory.statusForbidden, s.memory.deletionForbidden = false, false
 	s.before = after
 	s.memory.statusWritten = s.Now()
 	return nil

@@ -41,9 +41,11 @@ type Use struct {
 	Scope cluster.Scope `json:"scope,omitempty"`
 	// Writes says that the package renders objects of the kind; it only reads them otherwise.
 	Writes bool `json:"writes,omitempty"`
-	// Replaces says that an object has the policy apply: "replace", and Deletes that one may be deleted.
+	// Replaces says that an object may be written by an update, which is no apply: as a whole, or to change only annotations and owners of
+	// an object that is otherwise left as it is.
 	Replaces bool `json:"replaces,omitempty"`
-	Deletes  bool `json:"deletes,omitempty"`
+	// Deletes says that an object may be deleted.
+	Deletes bool `json:"deletes,omitempty"`
 	// Elsewhere are the namespaces besides that of the custom resource, as the reach of the package
 	// lists them: a * at the end stands for any rest.
 	Elsewhere []string `json:"elsewhere,omitempty"`
@@ -114,9 +116,12 @@ func (f *usesFinder) use(kind schema.GroupKind, at fault.Position) *Use {
 func (f *usesFinder) writes(kind schema.GroupKind, at fault.Position, p program.Policy) {
 	use := f.use(kind, at)
 	use.Writes = true
-	use.Replaces = use.Replaces || p.Apply == "replace"
+	use.Replaces = use.Replaces || p.Adopt || slices.Contains(updating, p.Apply)
 	use.Deletes = use.Deletes || p.Delete != orphan || p.Apply == program.RecreateOnImmutable
 }
+
+// updating are the policies with which an object that exists is written by an update.
+var updating = []string{"replace", "createOnly"}
 
 // evaluated notes what evaluations of the package show.
 func (f *usesFinder) evaluated() {
@@ -362,9 +367,11 @@ func (f *usesFinder) policyOf(path []string) program.Policy {
 			continue
 		}
 		apply := p.Choices("apply")
-		if slices.Contains(apply.Texts, "replace") || len(apply.Sources)+len(apply.Computed) > 0 {
+		updates := slices.ContainsFunc(apply.Texts, func(text string) bool { return slices.Contains(updating, text) })
+		if updates || len(apply.Sources)+len(apply.Computed) > 0 {
 			out.Apply = "replace"
 		}
+		out.Adopt = out.Adopt || p.MayBeTrue("adopt")
 	}
 	if f.alwaysKept(component, object) {
 		out.Delete = orphan

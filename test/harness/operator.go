@@ -36,8 +36,22 @@ func (s *Env) StartOperator(args ...string) *Operator {
 	return s.startOperator(nil, args...)
 }
 
+// LaunchOperator is StartOperator without waiting until the operator runs.
+func (s *Env) LaunchOperator(args ...string) *Operator {
+	s.T.Helper()
+	return s.launchOperator(nil, args...)
+}
+
 // startOperator starts the binary under test by a command that ends with a program and its arguments.
 func (s *Env) startOperator(by []string, args ...string) *Operator {
+	s.T.Helper()
+	o := s.launchOperator(by, args...)
+	o.ExpectLog("running")
+	return o
+}
+
+// launchOperator is startOperator without waiting until the operator runs.
+func (s *Env) launchOperator(by []string, args ...string) *Operator {
 	s.T.Helper()
 	served := []string{"--namespace=" + s.Namespace}
 	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--namespace=") }) {
@@ -60,7 +74,6 @@ func (s *Env) startOperator(by []string, args ...string) *Operator {
 			s.T.Logf("the operator's log:\n%s", o.Log.Tail(150))
 		}
 	})
-	o.ExpectLog("running")
 	s.Operator = o
 	return o
 }

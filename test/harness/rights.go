@@ -2,6 +2,7 @@ package harness
 
 import (
 	"path/filepath"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -45,11 +46,24 @@ func (s *Env) OtherNamespace() string {
 func (s *Env) RestrictOperator(rules ...any) *unstructured.Unstructured {
 	s.T.Helper()
 	role := s.grant("operator", s.Namespace, s.User, rules...)
+	s.ActAs(s.User)
+	return role
+}
+
+// ActAs has operators of the test, and its commands, act as a user of some groups whose rights the test itself grants.
+func (s *Env) ActAs(user string, groups ...string) {
+	s.T.Helper()
+	s.User = user
 	var err error
-	if s.Kubeconfig, err = Suite.ControlPlane.KubeconfigFor(s.User); err != nil {
+	if s.Kubeconfig, err = Suite.ControlPlane.KubeconfigFor(user, groups...); err != nil {
 		s.T.Fatal(err)
 	}
-	return role
+}
+
+// ActAsAccount is ActAs for a service account, "namespace/name".
+func (s *Env) ActAsAccount(account string) {
+	s.T.Helper()
+	s.ActAs("system:serviceaccount:"+strings.ReplaceAll(account, "/", ":"), "system:serviceaccounts")
 }
 
 // GrantEverywhere gives a user the rights of some rules in all namespaces, as long as the test runs.

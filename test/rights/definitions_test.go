@@ -15,11 +15,7 @@ func TestAnOperatorMakesItsDefinitionsByTheRolesThatNameThem(t *testing.T) {
 	p := harness.NewTestPackage(t, "madebyrole", limitedBody)
 	account := s.Namespace + "/operator"
 	apply(t, operetta(t, "rbac", p.Dir, "--service-account", account, "--leader-election-id="))
-	s.User = "system:serviceaccount:" + s.Namespace + ":operator"
-	var err error
-	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:serviceaccounts"); err != nil {
-		t.Fatal(err)
-	}
+	s.ActAsAccount(s.Namespace + "/operator")
 	s.Create(harness.Object("v1", "Secret", s.Namespace, "token"))
 	from := harness.MarkAudit(t)
 	s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)

@@ -67,11 +67,7 @@ func TestOperatorAndItsAccountsRunUnderExactlyTheirRolesAndPolicies(t *testing.T
 	if len(policies) == 0 {
 		t.Fatal("no policy is printed")
 	}
-	s.User = serviceAccount
-	var err error
-	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:serviceaccounts"); err != nil {
-		t.Fatal(err)
-	}
+	s.ActAs(serviceAccount, "system:serviceaccounts")
 	from := harness.MarkAudit(t)
 	s.StartOperator(slices.Concat(packages, flags, []string{harness.Everywhere, "--leader-elect", "--leader-elect-namespace", operatorNamespace})...)
 	var mine []*unstructured.Unstructured

@@ -70,11 +70,7 @@ func TestAFolderThatIsPrintedAsAPackageIsServedAndMayHaveACanary(t *testing.T) {
 	objects := install("a")
 	var deployment appsv1.Deployment
 	decoded(t, objects, "Deployment", "operator", &deployment)
-	s.User = "system:serviceaccount:" + strings.ReplaceAll(account, "/", ":")
-	var err error
-	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:serviceaccounts"); err != nil {
-		t.Fatal(err)
-	}
+	s.ActAsAccount(account)
 	from := harness.MarkAudit(t)
 	s.StartOperator(append(unpacked(t, deployment.Spec.Template.Spec, objects), "--leader-elect-namespace", home)...)
 	p.Expect("Ready", "True", "Served")

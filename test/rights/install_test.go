@@ -109,11 +109,7 @@ func TestF41WhatInstallPrintsRunsAnOperator(t *testing.T) {
 	// The nodes of the control plane run no containers, so the command of the Deployment runs here, with
 	// its volumes, as its service account.
 	args := unpacked(t, deployment.Spec.Template.Spec, objects)
-	s.User = "system:serviceaccount:" + strings.ReplaceAll(account, "/", ":")
-	var err error
-	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:serviceaccounts"); err != nil {
-		t.Fatal(err)
-	}
+	s.ActAsAccount(account)
 	from := harness.MarkAudit(t)
 	o := s.StartOperator(append(args, "--leader-elect-namespace", home)...)
 	o.ExpectLog("acquired lease", "shop")

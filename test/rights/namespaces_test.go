@@ -34,11 +34,7 @@ func newSeveral(t *testing.T, s *harness.Env, name string, without []string, ser
 	out := &several{Env: s, p: harness.NewTestPackage(t, name, limitedBody), served: served}
 	out.roles = operetta(t, "rbac", out.p.Dir, "--namespace", strings.Join(served, ","), "--service-account", s.Namespace+"/operator", "--leader-election-id=")
 	out.grant(t, func(namespace string) bool { return !slices.Contains(without, namespace) })
-	s.User = "system:serviceaccount:" + s.Namespace + ":operator"
-	var err error
-	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:serviceaccounts"); err != nil {
-		t.Fatal(err)
-	}
+	s.ActAsAccount(s.Namespace + "/operator")
 	for _, namespace := range served {
 		if !slices.Contains(without, namespace) {
 			out.expectGranted(t, namespace)
@@ -50,7 +46,13 @@ func newSeveral(t *testing.T, s *harness.Env, name string, without []string, ser
 // expectGranted waits until the API server has seen the roles of a namespace: it learns of them by watches, and refuses until then.
 func (s *several) expectGranted(t *testing.T, namespace string) {
 	t.Helper()
-	harness.Eventually(t, "the roles in "+namespace, func() error {
+	s.expectAllowed(t, namespace, true)
+}
+
+// expectAllowed waits until the operator may do what the roles of a namespace allow, or may not.
+func (s *several) expectAllowed(t *testing.T, namespace string, want bool) {
+	t.Helper()
+	harness.Eventually(t, fmt.Sprintf("the roles in %s to count: %v", namespace, want), func() error {
 		review := harness.Object("authorization.k8s.io/v1", "SubjectAccessReview", "", "")
 		review.Object["spec"] = map[string]any{"user": s.User, "resourceAttributes": map[string]any{
 			"namespace": namespace, "verb": "list", "group": "operetta.dev", "resource": "patches",
@@ -58,7 +60,7 @@ func (s *several) expectGranted(t *testing.T, namespace string) {
 		if err := harness.Suite.Admin.Create(t.Context(), review); err != nil {
 			return err
 		}
-		if harness.Field(review, "status", "allowed") != true {
+		if harness.Field(review, "status", "allowed") != want {
 			return harness.ErrNotYet
 		}
 		return nil

@@ -11,10 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/test/controlplane"
 	"operetta.dev/test/harness"
 )
@@ -150,18 +152,43 @@ func usedIn(requests harness.Requests) map[string]bool {
 
 func TestJ1NoRoleHasAWildcardOrEscalates(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{nil, {"--namespace", "team-a"}} {
-		rules := rulesIn(t, operetta(t, slices.Concat([]string{"rbac"}, allPackages(), args)...))
-		if len(rules) == 0 {
-			t.Fatal("there are no rules")
-		}
-		for _, r := range rules {
-			for _, text := range slices.Concat(r.Verbs, r.APIGroups, r.Resources, r.ResourceNames) {
-				if strings.Contains(text, "*") || slices.Contains([]string{"escalate", "bind", "impersonate"}, text) {
-					t.Errorf("%v has %q", r, text)
+	for name, row := range map[string]struct {
+		reason string
+		of     []string
+		args   []string
+		acts   bool
+	}{
+		"everywhere":            {"a ClusterRole is about all that is there", allPackages(), []string{"rbac"}, false},
+		"one namespace":         {"there are Roles in it", allPackages(), []string{"rbac", "--namespace", "team-a"}, false},
+		"packages from cluster": {"what Packages render is not known", nil, []string{"rbac", "--packages-from-cluster"}, false},
+		"shards":                {"there are many Leases", nil, []string{"rbac", "--packages-from-cluster", "--shards", "3"}, false},
+		"webhooks":              {"it changes its configurations", allPackages()[:1], []string{"install", "--webhooks"}, false},
+		"accounts":              {"it acts as those, and nobody else", allPackages()[:1], []string{"rbac", "--impersonate", "webapp=team-a/web"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rules := rulesIn(t, operetta(t, slices.Concat(row.args[:1], row.of, row.args[1:])...))
+			if len(rules) == 0 {
+				t.Fatal("there are no rules")
+			}
+			acts := false
+			for _, r := range rules {
+				for _, text := range slices.Concat(r.Verbs, r.APIGroups, r.Resources, r.ResourceNames, r.NonResourceURLs) {
+					if strings.Contains(text, "*") || text == "escalate" || text == "bind" {
+						t.Errorf("%s: %v has %q", row.reason, r, text)
+					}
+				}
+				if slices.Contains(r.Verbs, "impersonate") {
+					acts = true
+					if diff := cmp.Diff([]string{"serviceaccounts", "web"}, slices.Concat(r.Resources, r.ResourceNames)); diff != "" {
+						t.Errorf("%s: whom it acts as (-want +got):\n%s", row.reason, diff)
+					}
 				}
 			}
-		}
+			if acts != row.acts {
+				t.Errorf("%s: it acts as others: %v", row.reason, acts)
+			}
+		})
 	}
 }
 
@@ -198,11 +225,7 @@ func TestF40OperatorOfAllPackagesRunsUnderExactlyItsRoles(t *testing.T) {
 	}
 	roles := operetta(t, append([]string{"rbac"}, allPackages()...)...)
 	apply(t, roles)
-	s.User = serviceAccount
-	var err error
-	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:serviceaccounts"); err != nil {
-		t.Fatal(err)
-	}
+	s.ActAs(serviceAccount, "system:serviceaccounts")
 	from := harness.MarkAudit(t)
 	s.StartOperator(append(allPackages(), harness.Everywhere, "--leader-elect", "--leader-elect-namespace", operatorNamespace)...)
 	crs := samples(t, s)
@@ -216,6 +239,14 @@ func TestF40OperatorOfAllPackagesRunsUnderExactlyItsRoles(t *testing.T) {
 	s.Patch(web, harness.Spec(map[string]any{"ingress": map[string]any{"enabled": true}, "autoscaling": map[string]any{"enabled": true}}))
 	s.ExpectObject(s.Ref("Ingress", web.GetName()), "to exist", harness.Exists)
 	s.ExpectObject(s.Ref("HorizontalPodAutoscaler", web.GetName()), "to exist", harness.Exists)
+	created := s.ExpectObject(s.Ref("Secret", "ledger-credentials"), "to exist", harness.Exists)
+	s.Patch(created, map[string]any{"metadata": map[string]any{"labels": nil, "annotations": nil}})
+	s.ExpectObject(created, "to have its annotations again, which is an update because its policy is createOnly", func(u *unstructured.Unstructured) error {
+		if u.GetAnnotations()[ownership.OwnerAnnotation] != created.GetAnnotations()[ownership.OwnerAnnotation] {
+			return harness.ErrNotYet
+		}
+		return nil
+	})
 	for _, cr := range crs {
 		s.Delete(cr)
 	}

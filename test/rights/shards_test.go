@@ -32,11 +32,7 @@ func TestShardsServePackagesOfTheClusterByTheRolesThatArePrinted(t *testing.T) {
 	folder, p := harness.NewTestPackage(t, "shardroles", body("a")), s.NewPackageObject("shardroles")
 	roles := operetta(t, "rbac", folder.Dir, "--packages-from-cluster", "--shards", "2", "--service-account", s.Namespace+"/operator")
 	apply(t, roles)
-	s.User = "system:serviceaccount:" + s.Namespace + ":operator"
-	var err error
-	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:serviceaccounts"); err != nil {
-		t.Fatal(err)
-	}
+	s.ActAsAccount(s.Namespace + "/operator")
 	from := harness.MarkAudit(t)
 	start := func(shard, of int) *harness.Operator {
 		return s.StartOperator("--packages-from-cluster", "--package-selector", "test="+s.Namespace, harness.Everywhere, harness.Alone,
@@ -93,11 +89,7 @@ func TestShardsAreTakenAwayByTheRolesThatArePrintedWithoutThem(t *testing.T) {
 	p := harness.NewTestPackage(t, "shardsaway", strings.ReplaceAll(shardBody, "VERSION", "a"))
 	account := s.Namespace + "/operator"
 	apply(t, operetta(t, "rbac", p.Dir, "--shards", "2", "--service-account", account))
-	s.User = "system:serviceaccount:" + s.Namespace + ":operator"
-	var err error
-	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:serviceaccounts"); err != nil {
-		t.Fatal(err)
-	}
+	s.ActAsAccount(s.Namespace + "/operator")
 	from := harness.MarkAudit(t)
 	start := func(more ...string) *harness.Operator {
 		return s.StartOperator(append([]string{p.Dir, harness.Everywhere, harness.Alone, "--leader-elect", "--leader-elect-namespace", s.Namespace}, more...)...)

@@ -29,11 +29,7 @@ func TestWhatInstallPrintsServesWebhooks(t *testing.T) {
 	w := s.Redirect(objects, home+"/hooked")
 	var deployment appsv1.Deployment
 	decoded(t, objects, "Deployment", "hooked", &deployment)
-	s.User = "system:serviceaccount:" + home + ":hooked"
-	var err error
-	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:serviceaccounts"); err != nil {
-		t.Fatal(err)
-	}
+	s.ActAsAccount(home + "/hooked")
 	from := harness.MarkAudit(t)
 	args := unpacked(t, deployment.Spec.Template.Spec, objects)
 	for i, arg := range args {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/token"
 
 	"operetta.dev/engine/fault"
 )
@@ -57,6 +58,23 @@ func (w *SourceObject) Choices(path ...string) Choices {
 		out.Sources = append(out.Sources, t.origins...)
 	}
 	return out
+}
+
+// MayBeTrue reports whether a field at a path of the object may be true, as far as the text shows.
+func (w *SourceObject) MayBeTrue(path ...string) bool {
+	may := false
+	for _, at := range w.text {
+		t := at.tracerFor(len(path))
+		t.find(at.text, path, 0, func(n ast.Node) {
+			if lit, ok := n.(*ast.BasicLit); ok {
+				may = may || lit.Kind == token.TRUE
+				return
+			}
+			t.value(n, 0)
+		})
+		may = may || len(t.origins) > 0
+	}
+	return may
 }
 
 // Policies returns the policies in the text for the objects of components, at paths as in
