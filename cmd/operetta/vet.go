@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"time"
 
@@ -243,7 +244,7 @@ func (f finding) cases() []check.Counterexample {
 	return f.Check.Counterexamples
 }
 
-// reached returns the resource that leads to a fault that was found without resources, if not every one does.
+// reached returns the resource that leads to a fault that was found without resources, if one was found.
 func (f finding) reached(known fault.Fault) (check.Counterexample, bool) {
 	if f.Check == nil {
 		return check.Counterexample{}, false
@@ -321,15 +322,30 @@ func (v vetOptions) print(s streams, dirs []string, findings []finding) error {
 	return nil
 }
 
-// printFinding prints what was found in one folder.
-func (v vetOptions) printFinding(s streams, dir string, found finding) error {
+// printKnown prints what was found without resources, each with a resource that leads to it. One that leads to several in a row is printed once.
+func (v vetOptions) printKnown(s streams, found finding) error {
+	var last check.Counterexample
 	for _, f := range found.Faults {
 		printFaults(s.err, fault.Faults{f})
-		if c, is := found.reached(f); is {
+		c, is := found.reached(f)
+		switch {
+		case !is:
+		case reflect.DeepEqual(c.Resource, last.Resource) && reflect.DeepEqual(c.Live, last.Live):
+			printLinef(s.err, "  # %s, too", leadToReached)
+		default:
 			if err := printCase(s.err, leadToReached, c); err != nil {
 				return err
 			}
+			last = c
 		}
+	}
+	return nil
+}
+
+// printFinding prints what was found in one folder.
+func (v vetOptions) printFinding(s streams, dir string, found finding) error {
+	if err := v.printKnown(s, found); err != nil {
+		return err
 	}
 	for _, f := range found.cases() {
 		printFaults(s.err, fault.Faults{f.Fault})

@@ -76,7 +76,7 @@ type Report struct {
 	// Unmade says why there are no cases, or is "".
 	Unmade          string           `json:"unmade,omitempty"`
 	Counterexamples []Counterexample `json:"counterexamples,omitempty"`
-	// Reached are the known faults to which only some resources lead, each with the smallest of these.
+	// Reached are the known faults, each with the smallest resource that leads to it.
 	Reached []Counterexample `json:"reached,omitempty"`
 }
 

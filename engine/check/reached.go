@@ -11,22 +11,22 @@ import (
 	"operetta.dev/engine/program"
 )
 
-// reached finds the smallest resource with which the package comes to the place of each known fault, if it does not with
-// the simplest one: a person sees no fault with that. Nothing is said of a place to which no case came.
+// reached finds the smallest resource with which the package comes to the place of each known fault. Nothing is said of a place
+// to which no case came.
 func (c *checker) reached(ctx context.Context) error {
 	r := &reaching{checker: c, types: map[int]fault.Faults{}}
 	for _, known := range c.options.Known[:min(len(c.options.Known), maxCounterexamples)] {
-		at, over := r.first(known)
+		at, comes, over := r.first(known)
 		if over {
 			return nil
 		}
-		if at < 1 { // the first case is the simplest one
+		if at < 0 {
 			continue
 		}
 		given := c.ended[at].given
 		s, _, err := c.smallest(c.ended[at].selection, func(simpler selection) (bool, error) {
 			out, err := c.try(ctx, simpler, true)
-			if err != nil || out.refused || !r.comesTo(known, r.typesOf(out.settled), out.settled) {
+			if err != nil || out.refused || !comes(known, r.typesOf(out.settled), out.settled) {
 				return false, err
 			}
 			given = out.given
@@ -48,20 +48,26 @@ type reaching struct {
 	types map[int]fault.Faults
 }
 
-// first returns the first case that comes to the place of a fault, or -1.
-func (r *reaching) first(known fault.Fault) (at int, over bool) {
-	for i, e := range r.ended {
-		if r.options.enough() {
-			return -1, true
-		}
-		if _, looked := r.types[i]; !looked && !isRead(known) {
-			r.types[i] = r.typesOf(e.session)
-		}
-		if r.comesTo(known, r.types[i], e.session) {
-			return i, false
+// A comesTo reports whether a session comes to the place of a fault, given what the types find in it.
+type comesTo func(known fault.Fault, types fault.Faults, s program.Session) bool
+
+// first returns the first case that comes to the place of a fault, or -1, and what tells that. A fault that neither the types find in any case, nor a read
+// of a live object, is one of the text: a case that renders what it is about comes to it.
+func (r *reaching) first(known fault.Fault) (at int, comes comesTo, over bool) {
+	for _, comes := range []comesTo{r.shows, r.renders} {
+		for i, e := range r.ended {
+			if r.options.enough() {
+				return -1, nil, true
+			}
+			if _, looked := r.types[i]; !looked && !isRead(known) {
+				r.types[i] = r.typesOf(e.session)
+			}
+			if comes(known, r.types[i], e.session) {
+				return i, comes, false
+			}
 		}
 	}
-	return -1, false
+	return -1, nil, false
 }
 
 // typesOf returns the faults that the types find in what a session renders.
@@ -69,14 +75,32 @@ func (r *reaching) typesOf(s program.Session) fault.Faults {
 	return r.program.Shown(r.program.TypeFaults(r.kinds(), &s)...)
 }
 
-// comesTo reports whether a session renders what has a fault, or reads it.
-func (r *reaching) comesTo(known fault.Fault, types fault.Faults, s program.Session) bool {
+// shows reports whether a session renders what has a fault, or reads it.
+func (r *reaching) shows(known fault.Fault, types fault.Faults, s program.Session) bool {
 	if isRead(known) {
 		return r.reads(s, strings.Split(known.Path, "."))
 	}
 	return slices.ContainsFunc(types, func(f fault.Fault) bool {
 		return isAt(f, known.Position) && lastName(f.Path) == lastName(known.Path) && f.Message == known.Message
 	})
+}
+
+// renders reports whether a session has the component of a fault at a path of it, and its object if the path leads into one.
+func (r *reaching) renders(known fault.Fault, _ fault.Faults, s program.Session) bool {
+	path := strings.Split(known.Path, ".")
+	if len(path) < 2 || path[0] != "components" {
+		return false
+	}
+	out, err := r.evaluator.Remembering.Evaluate(s)
+	if err != nil {
+		return false
+	}
+	at := slices.IndexFunc(out.Components, func(c program.Component) bool { return c.Name == path[1] })
+	if at < 0 || out.Components[at].When.Verdict == program.False {
+		return false
+	}
+	return len(path) < 4 || path[2] != "objects" ||
+		slices.ContainsFunc(out.Components[at].Objects, func(o program.Object) bool { return o.Name == path[3] })
 }
 
 // isRead reports whether a fault is about a field of a live object that the package reads.

@@ -11,8 +11,7 @@ import (
 	"operetta.dev/engine/vet"
 )
 
-// TestAResourceLeadsToWhatTheTypesFind: for a fault in a part of the package that the simplest resource does not have, there is
-// one with which it does, with nothing else in it.
+// TestAResourceLeadsToWhatTheTypesFind: for a fault in a part of the package, there is a resource that has this part, with nothing else in it.
 func TestAResourceLeadsToWhatTheTypesFind(t *testing.T) {
 	t.Parallel()
 	const (
@@ -26,10 +25,10 @@ func TestAResourceLeadsToWhatTheTypesFind(t *testing.T) {
 		spec, more string
 		want       map[string]any
 	}{
-		"AFieldThatIsAlwaysRendered": {"every resource shows it", other, typed + "\ncomponents: web: objects: service: spec: typ: \"ClusterIP\"", nil},
+		"AFieldThatIsAlwaysRendered": {"every resource shows it", other, typed + "\ncomponents: web: objects: service: spec: typ: \"ClusterIP\"", map[string]any{}},
 		"AFieldUnderACondition":      {"a switch that is off by default", "debug: bool | *false, " + other, typed + "\nif cr.spec.debug {components: web: objects: service: spec: typ: \"ClusterIP\"}", map[string]any{"debug": true}},
 		"AWrongTypeInALoop":          {"a list that is empty by default", "names: [...string], " + other, typed + "\nfor n in cr.spec.names {components: (n): objects: service: corev1.#Service & {metadata: name: n, spec: {ports: [{port: 80}], type: 1}}}", map[string]any{"names": []any{"names"}}},
-		"AReadThatIsAlwaysMade":      {"every resource reads it", other, web + "\ncomponents: web: verify: up: live.web.deployment.status.readyReplica >= 1", nil},
+		"AReadThatIsAlwaysMade":      {"every resource reads it", other, web + "\ncomponents: web: verify: up: live.web.deployment.status.readyReplica >= 1", map[string]any{}},
 		"AReadUnderACondition":       {"only the strict mode reads it", mode + ", " + other, web + "\nif cr.spec.mode == \"strict\" {components: web: verify: up: live.web.deployment.status.readyReplica >= 1}", map[string]any{"mode": "strict"}},
 		"AReadBesideADefault":        {"the default hides that it is read", mode + ", " + other, web + "\nif cr.spec.mode == \"strict\" {status: up: *live.web.deployment.status.readyReplica | 0}", map[string]any{"mode": "strict"}},
 	} {
@@ -53,6 +52,46 @@ func TestAResourceLeadsToWhatTheTypesFind(t *testing.T) {
 				if diff := cmp.Diff(known, fault.Faults{r.Fault}); diff != "" {
 					t.Errorf("%s: it is about another fault (-want +got):\n%s", row.reason, diff)
 				}
+			}
+			if diff := cmp.Diff(row.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", row.reason, diff)
+			}
+		})
+	}
+}
+
+// TestAResourceLeadsToWhatTheTextShows: for a fault that follows from the text, the smallest resource that has the component and the object which it is
+// about.
+func TestAResourceLeadsToWhatTheTextShows(t *testing.T) {
+	t.Parallel()
+	const (
+		secret = `components: login: objects: token: {apiVersion: "v1", kind: "Secret", metadata: name: "t", type: cr.spec.type}`
+		spec   = "type: string | *\"Opaque\", debug: bool | *false"
+	)
+	for name, row := range map[string]struct {
+		reason string
+		more   string
+		path   string
+		want   map[string]any
+	}{
+		"an object of every resource":     {"the simplest resource has it", secret, "components.login.objects.token.type", map[string]any{}},
+		"an object under a condition":     {"a resource without it shows nothing", "if cr.spec.debug {" + secret + "}", "components.login.objects.token.type", map[string]any{"debug": true}},
+		"a component whose when is false": {"it does not exist by default", secret + "\ncomponents: login: when: cr.spec.debug", "components.login", map[string]any{"debug": true}},
+		"a component that never exists":   {"no resource leads there", secret + "\ncomponents: login: when: cr.spec.type == \"none\" && cr.spec.type == \"one\"", "components.login", nil},
+		"what is not about a component":   {"each resource may lead there, or none", secret, "cr.spec.typ", nil},
+		"an object that no resource has":  {"no resource leads there", secret, "components.login.objects.other.type", nil},
+		"a condition of a component":      {"the component is enough", secret, "components.login.requires.there", map[string]any{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			known := fault.Fault{Path: row.path, Message: "it is wrong"}
+			report, err := check.Run(t.Context(), typedPackage(t, spec, row.more), check.Options{Known: fault.Faults{known}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got map[string]any
+			for _, r := range report.Reached {
+				got, _ = r.Resource["spec"].(map[string]any)
 			}
 			if diff := cmp.Diff(row.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", row.reason, diff)

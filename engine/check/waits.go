@@ -74,6 +74,7 @@ func (t *trial) waits() []*wait {
 			continue
 		}
 		w := t.waitOf(c)
+		t.dropExcluded(w)
 		out = append(out, w)
 		by[c.Name] = w
 	}
@@ -89,6 +90,32 @@ func (t *trial) waits() []*wait {
 	return out
 }
 
+// dropExcluded takes the components away that do not exist with this specification: what is waited for does not come from them.
+func (t *trial) dropExcluded(w *wait) {
+	w.follows = slices.DeleteFunc(w.follows, func(name string) bool {
+		if !t.excludedBySpec(name) {
+			return false
+		}
+		w.hint = "component " + name + " does not exist for this resource, so nothing of it comes: refer to it only under the condition that it does"
+		return true
+	})
+}
+
+// excludedBySpec reports whether a component does not exist whatever is in the cluster: its when, or that of one that it depends on, is
+// false, and reads nothing but the specification.
+func (t *trial) excludedBySpec(name string) bool {
+	at := slices.IndexFunc(t.last.Components, func(c rollout.ComponentPreview) bool { return c.Name == name && c.State == status.Excluded })
+	if at < 0 {
+		return false
+	}
+	c := t.last.Components[at].Source
+	if c.When.Verdict != program.False {
+		return slices.ContainsFunc(c.Edges, func(e program.Edge) bool { return e.Origin != program.Derived && !e.Optional && t.excludedBySpec(e.To) })
+	}
+	by := t.program.Syntax().PathRestsOn("components", name, "when")
+	return len(by) > 0 && !slices.ContainsFunc(by, func(r syntax.Reference) bool { return r.Path[0] != "cr" })
+}
+
 // waitOf returns what one component waits for.
 func (t *trial) waitOf(c rollout.ComponentPreview) *wait {
 	w := &wait{component: c}
@@ -102,6 +129,8 @@ func (t *trial) waitOf(c rollout.ComponentPreview) *wait {
 	w.excused = w.excused || len(absent) == 0 && len(w.follows) == 0 && t.readsInput(c.Name)
 	switch c.Reason {
 	case status.ReasonValue, status.ReasonFieldNotSet, status.ReasonDependency, status.ReasonUndecided:
+	case status.ReasonRequirement:
+		w.excused = w.excused || slices.ContainsFunc(c.Source.Requires, func(p program.Predicate) bool { return p.Verdict == program.False })
 	case status.ReasonNotReady:
 		w.excused = w.excused || !t.falseAlone(c)
 	default:
