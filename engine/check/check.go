@@ -311,7 +311,7 @@ func (c *checker) tell(f found) {
 
 // example returns a finding with the resource of a selection, as it is.
 func (c *checker) example(s selection, p problem) Counterexample {
-	return Counterexample{Fault: c.program.Shown(p.fault)[0], Resource: c.make(s).resource, Live: p.live}
+	return Counterexample{Fault: c.shown(p.fault), Resource: c.make(s).resource, Live: p.live}
 }
 
 // finish makes what was found small, and returns the report.
@@ -364,7 +364,7 @@ func (c *checker) shrink(ctx context.Context, f found) (Counterexample, error) {
 		return c.example(s, p), nil
 	}
 	resource := c.showing(ctx, c.make(s).resource, p)
-	return Counterexample{Fault: c.program.Shown(p.fault)[0], Resource: resource, Live: c.smallestLive(ctx, resource, p)}, nil
+	return Counterexample{Fault: c.shown(p.fault), Resource: resource, Live: c.smallestLive(ctx, resource, p)}, nil
 }
 
 // showing returns the resource as a person writes it, or with the defaults of the API server if render shows the

@@ -155,23 +155,13 @@ func (t trip) smallest(s selection, found tripFinding) tripFinding {
 		text = strings.ToValidUTF8(text[:maxShown], "") + "..."
 	}
 	found.fault = fault.Fault{
-		Position: t.position(), Path: strings.Join(t.declared, "."),
+		Position: nearest(t.program, t.declared), Path: strings.Join(t.declared, "."),
 		Message: fmt.Sprintf("%s: %s", found.message, text),
 	}
 	if found.isLoss {
 		found.fault.Hint = "convert it, or write in lossy why it is lost"
 	}
 	return found
-}
-
-// position returns where the package has the first half of the trip, as near as it is known.
-func (t trip) position() fault.Position {
-	for near := t.declared; len(near) > 0; near = near[:len(near)-1] {
-		if at := t.program.Syntax().PositionOf(near...); !at.IsZero() {
-			return at
-		}
-	}
-	return fault.Position{}
 }
 
 // spec returns the spec of a selection.
