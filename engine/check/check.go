@@ -212,7 +212,7 @@ func newChecker(p *program.Program, o Options) (c *checker, unmade string) {
 	if err != nil {
 		return nil, err.Error()
 	}
-	s := &splitter{compared: comparedOf(p), samples: map[string]*sample{}, bound: cmp.Or(o.Bound, DefaultBound)}
+	s := &splitter{compared: comparedOf(p), counted: countedOf(p), samples: map[string]*sample{}, bound: cmp.Or(o.Bound, DefaultBound)}
 	spec := version.Schema.OpenAPIV3Schema.Properties["spec"]
 	n := s.node(&spec, "spec", false, 0)
 	if n == nil {
@@ -255,6 +255,16 @@ func comparedOf(p *program.Program) map[string][]any {
 	for _, c := range p.Syntax().Examples().Compared() {
 		path := strings.Join(c.Path[1:], ".")
 		out[path] = append(out[path], c.Value)
+	}
+	return out
+}
+
+// countedOf returns the numbers of elements that a package names, by the path of the list or map in the spec.
+func countedOf(p *program.Program) map[string][]int {
+	out := map[string][]int{}
+	for _, c := range p.Syntax().Examples().Counted() {
+		path := strings.Join(c.Path[1:], ".")
+		out[path] = append(out[path], c.Counts...)
 	}
 	return out
 }
