@@ -44,10 +44,10 @@ func nearest(p *program.Program, path []string) fault.Position {
 }
 
 // note notes where the objects of a component are written: a later state may render them no more, and be wrong about them.
-func (t *trial) note(c rollout.ComponentPreview) {
+func note(places map[cluster.Ref]fault.Position, c rollout.ComponentPreview) {
 	for _, o := range c.Objects {
 		if o.Manifest != nil && !o.Position.IsZero() {
-			t.places[cluster.RefOf(o.Manifest).Identity()] = o.Position
+			places[cluster.RefOf(o.Manifest).Identity()] = o.Position
 		}
 	}
 }
@@ -61,26 +61,26 @@ func (t *trial) restless() (at fault.Position, path string) {
 			}
 		}
 	}
-	return t.unready(), "components"
+	return unready(t.program, t.last.Components), "components"
 }
 
 // unready returns where the first component is written that is not done: the predicate that is false, if it waits for one.
-func (t *trial) unready() fault.Position {
-	for _, c := range t.last.Components {
+func unready(p *program.Program, components []rollout.ComponentPreview) fault.Position {
+	for _, c := range components {
 		if c.Done() || c.State == status.Excluded {
 			continue
 		}
-		for _, p := range slices.Concat(c.Source.Requires, c.Source.Verify) {
-			if p.Verdict == program.False && !p.Position.IsZero() {
-				return p.Position
+		for _, condition := range slices.Concat(c.Source.Requires, c.Source.Verify) {
+			if condition.Verdict == program.False && !condition.Position.IsZero() {
+				return condition.Position
 			}
 		}
 		if at := positionOf(c); !at.IsZero() {
 			return at
 		}
-		return nearest(t.program, []string{"components", c.Name})
+		return nearest(p, []string{"components", c.Name})
 	}
-	return nearest(t.program, []string{"components"})
+	return nearest(p, []string{"components"})
 }
 
 // owned returns the objects in the inventory.

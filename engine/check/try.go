@@ -213,7 +213,7 @@ func (t *trial) look(ctx context.Context) error {
 	own := map[string]bool{}
 	duplicate := t.options.knowsDuplicate(d.Components)
 	for _, c := range d.Components {
-		t.note(c)
+		note(t.places, c)
 		at["components."+c.Name], own["components."+c.Name] = positionOf(c), t.isOwn(c)
 		at["components."+c.Name+".when"] = t.program.Syntax().PositionOf("components", c.Name, "when")
 		if c.Reason == status.ReasonDuplicateObject { // the other component has the same fault
@@ -318,12 +318,12 @@ func (t *trial) leadsBack(ctx context.Context, was *unstructured.Unstructured) e
 		}
 	}
 	if ready, why := t.world.Ready(t.ref); !ready && !t.uncertain && len(t.out.problems) == 0 {
-		t.report(fault.Fault{Position: t.unready(), Path: "spec", Message: "a change to the simplest spec and back does not lead back: " + why})
+		t.report(fault.Fault{Position: unready(t.program, t.last.Components), Path: "spec", Message: "a change to the simplest spec and back does not lead back: " + why})
 		return nil
 	}
 	if after := t.owned(); !maps.Equal(before, after) && !t.uncertain && len(t.out.problems) == 0 {
 		ref, text := difference(before, after)
-		t.report(fault.Fault{Position: cmp.Or(t.places[ref], t.unready()), Path: "spec", Message: "a change to the simplest spec and back leaves other objects than before", Hint: text})
+		t.report(fault.Fault{Position: cmp.Or(t.places[ref], unready(t.program, t.last.Components)), Path: "spec", Message: "a change to the simplest spec and back leaves other objects than before", Hint: text})
 	}
 	return nil
 }
