@@ -70,14 +70,19 @@ type entry struct {
 // maxDepth bounds how deep a schema is followed.
 const maxDepth = 12
 
-// maxElements is how many elements a list is given at most.
+// maxElements is how many elements a list is given at most, unless the schema or the package names another number.
 const maxElements = 2
+
+// maxCounted is how many elements a list is given at most where they name one. Each makes an object in many packages.
+const maxCounted = 20
 
 // A splitter finds the branches of a schema.
 type splitter struct {
 	branches []*branch
 	// compared are the literals that the package compares a field with, by its path.
 	compared map[string][]any
+	// counted are the numbers of elements at which the package does something else with a list or map, by its path.
+	counted map[string][]int
 	// samples are those of texts in inputs, by the path of the field.
 	samples map[string]*sample
 	// bound is how many cases there may be, and parts are what there is too much of for that.
@@ -196,22 +201,21 @@ func withoutDefault(schema *apiextensionsv1.JSONSchemaProps, choices []choice) [
 	return slices.DeleteFunc(choices, func(c choice) bool { return c.label == label })
 }
 
-// list returns lists with no, one and two elements.
+// list returns lists with no, one and two elements, and with as many as the schema and the package name.
 func (s *splitter) list(schema *apiextensionsv1.JSONSchemaProps, path string, depth int) []choice {
-	lowest, highest := bounds(schema.MinItems, schema.MaxItems)
+	named := s.counted[path]
+	if schema.MaxItems != nil {
+		named = append(slices.Clip(named), int(min(*schema.MaxItems, maxCounted+1)))
+	}
 	out := []choice{}
-	if lowest == 0 {
-		out = append(out, choice{label: "no element", elements: []*node{}})
-	}
-	if highest == 0 {
-		return out
-	}
-	element := s.node(schema.Items.Schema, path+"[]", false, depth+1)
-	if element == nil {
-		return out
-	}
-	for n := max(lowest, 1); n <= highest; n++ {
-		c := choice{label: counted(n, "element"), coincides: n > 1}
+	var element *node
+	for _, n := range lengths(schema.MinItems, schema.MaxItems, named) {
+		if n > 0 && element == nil {
+			if element = s.node(schema.Items.Schema, path+"[]", false, depth+1); element == nil {
+				return out
+			}
+		}
+		c := choice{label: manyOf(n, "element"), elements: []*node{}, coincides: n > 1}
 		for range n {
 			c.elements = append(c.elements, element)
 		}
@@ -220,22 +224,20 @@ func (s *splitter) list(schema *apiextensionsv1.JSONSchemaProps, path string, de
 	return out
 }
 
-// mapping returns maps with no, one and two keys.
+// mapping returns maps with no, one and two keys, and with as many as the package names.
 func (s *splitter) mapping(schema *apiextensionsv1.JSONSchemaProps, path string, depth int) []choice {
-	lowest, highest := bounds(schema.MinProperties, schema.MaxProperties)
 	out := []choice{}
-	if lowest == 0 {
-		out = append(out, choice{label: "no key", entries: []entry{}})
-	}
-	if schema.AdditionalProperties.Schema == nil || highest == 0 {
-		return out
-	}
-	value := s.node(schema.AdditionalProperties.Schema, path+"[]", false, depth+1)
-	if value == nil {
-		return out
-	}
-	for n := max(lowest, 1); n <= highest; n++ {
-		c := choice{label: counted(n, "key"), made: true, coincides: n > 1}
+	var value *node
+	for _, n := range lengths(schema.MinProperties, schema.MaxProperties, s.counted[path]) {
+		if n > 0 && value == nil {
+			if schema.AdditionalProperties.Schema == nil {
+				return out
+			}
+			if value = s.node(schema.AdditionalProperties.Schema, path+"[]", false, depth+1); value == nil {
+				return out
+			}
+		}
+		c := choice{label: manyOf(n, "key"), entries: []entry{}, made: n > 0, coincides: n > 1}
 		for i := range n {
 			c.entries = append(c.entries, entry{"key" + suffix(i), value})
 		}
@@ -244,18 +246,37 @@ func (s *splitter) mapping(schema *apiextensionsv1.JSONSchemaProps, path string,
 	return out
 }
 
-// bounds returns the lowest and highest number of elements to try. More than usual are tried only if the schema
-// requires them.
-func bounds(lowest, highest *int64) (low, high int) {
-	high = maxElements
+// lengths returns the numbers of elements to try, the lowest first: up to the usual number, the lowest that the schema
+// allows and the next one, and those that are named, as far as the schema allows them.
+func lengths(lowest, highest *int64, named []int) []int {
+	low := 0
 	if lowest != nil {
 		low = int(min(max(*lowest, 0), 64))
-		high = max(high, low)
 	}
-	if highest != nil {
-		high = int(min(int64(high), max(*highest, 0)))
+	out := []int{low}
+	for n := range maxElements + 1 {
+		out = append(out, n)
 	}
-	return low, high
+	if low >= maxElements {
+		out = append(out, low+1)
+	}
+	for _, n := range named {
+		if n <= maxCounted {
+			out = append(out, n)
+		}
+	}
+	slices.Sort(out)
+	return slices.DeleteFunc(slices.Compact(out), func(n int) bool {
+		return n < low || highest != nil && int64(n) > max(*highest, 0)
+	})
+}
+
+// manyOf returns a number of elements as a label.
+func manyOf(n int, noun string) string {
+	if n == 0 {
+		return "no " + noun
+	}
+	return counted(n, noun)
 }
 
 func counted(n int, noun string) string {

@@ -212,7 +212,7 @@ func newChecker(p *program.Program, o Options) (c *checker, unmade string) {
 	if err != nil {
 		return nil, err.Error()
 	}
-	s := &splitter{compared: comparedOf(p), samples: map[string]*sample{}, bound: cmp.Or(o.Bound, DefaultBound)}
+	s := &splitter{compared: comparedOf(p), counted: countedOf(p), samples: map[string]*sample{}, bound: cmp.Or(o.Bound, DefaultBound)}
 	spec := version.Schema.OpenAPIV3Schema.Properties["spec"]
 	n := s.node(&spec, "spec", false, 0)
 	if n == nil {
@@ -255,6 +255,16 @@ func comparedOf(p *program.Program) map[string][]any {
 	for _, c := range p.Syntax().Examples().Compared() {
 		path := strings.Join(c.Path[1:], ".")
 		out[path] = append(out[path], c.Value)
+	}
+	return out
+}
+
+// countedOf returns the numbers of elements that a package names, by the path of the list or map in the spec.
+func countedOf(p *program.Program) map[string][]int {
+	out := map[string][]int{}
+	for _, c := range p.Syntax().Examples().Counted() {
+		path := strings.Join(c.Path[1:], ".")
+		out[path] = append(out[path], c.Counts...)
 	}
 	return out
 }
@@ -311,7 +321,7 @@ func (c *checker) tell(f found) {
 
 // example returns a finding with the resource of a selection, as it is.
 func (c *checker) example(s selection, p problem) Counterexample {
-	return Counterexample{Fault: c.program.Shown(p.fault)[0], Resource: c.make(s).resource, Live: p.live}
+	return Counterexample{Fault: c.shown(p.fault), Resource: c.make(s).resource, Live: p.live}
 }
 
 // finish makes what was found small, and returns the report.
@@ -364,7 +374,7 @@ func (c *checker) shrink(ctx context.Context, f found) (Counterexample, error) {
 		return c.example(s, p), nil
 	}
 	resource := c.showing(ctx, c.make(s).resource, p)
-	return Counterexample{Fault: c.program.Shown(p.fault)[0], Resource: resource, Live: c.smallestLive(ctx, resource, p)}, nil
+	return Counterexample{Fault: c.shown(p.fault), Resource: resource, Live: c.smallestLive(ctx, resource, p)}, nil
 }
 
 // showing returns the resource as a person writes it, or with the defaults of the API server if render shows the

@@ -34,6 +34,11 @@ func TestCheck(t *testing.T) {
 		if diff := cmp.Diff(report, again); err != nil || diff != "" {
 			c.Errorf("the second time it says something else (-first +second):\n%s %v", diff, err)
 		}
+		for _, f := range report.Counterexamples {
+			if f.Fault.Position.IsZero() {
+				c.Errorf("it does not say where in the package that is: %s", f.Fault)
+			}
+		}
 		c.Want("want", text(t, report))
 	})
 }

@@ -16,12 +16,12 @@ import (
 )
 
 // knows reports whether a fault is one of those that were found without resources: at the same line or in the same
-// field, or about a part of that field. What stops everything, and has no place, follows from an edge or an input.
+// field, or about a part of that field. What stops everything, and is about no field, follows from an edge or an input.
 func (o Options) knows(f fault.Fault) bool {
 	return slices.ContainsFunc(o.Known, func(k fault.Fault) bool {
 		switch {
-		case f.Position.IsZero() && f.Path == "":
-			return stopsAll(k.Path)
+		case f.Path == "":
+			return stopsAll(k.Path) || isAt(k, f.Position) && k.Path == ""
 		case f.Position.IsZero() && len(k.Path) > len(f.Path) && overlap(k.Path, f.Path):
 			return true
 		case isAt(k, f.Position) && (k.Path == "" || lastName(k.Path) == lastName(f.Path)):

@@ -22,12 +22,17 @@ type maker struct {
 	inputs   map[string]*node
 	branches []*branch
 	numbers  map[*branch]int
+	// widest is how many elements a list or map has at most: the elements of all lists in it have different numbers.
+	widest int
 }
 
 func newMaker(p *program.Program, spec *node, branches []*branch) *maker {
-	m := &maker{program: p, spec: spec, branches: branches, numbers: map[*branch]int{}}
+	m := &maker{program: p, spec: spec, branches: branches, numbers: map[*branch]int{}, widest: maxElements}
 	for i, b := range branches {
 		m.numbers[b] = i
+		for _, c := range b.choices {
+			m.widest = max(m.widest, len(c.elements), len(c.entries))
+		}
 	}
 	return m
 }
@@ -133,14 +138,14 @@ func (m *maker) plain(n *node, s selection, element int, out *made) (any, bool) 
 	case c.elements != nil:
 		value := []any{}
 		for i, e := range c.elements {
-			v, _ := m.value(e, s, maxElements*element+i, out)
+			v, _ := m.value(e, s, m.widest*element+i, out)
 			value = append(value, v)
 		}
 		return value, true
 	}
 	value := map[string]any{}
 	for i, e := range c.entries {
-		v, _ := m.value(e.node, s, maxElements*element+i, out)
+		v, _ := m.value(e.node, s, m.widest*element+i, out)
 		value[e.key+suffix(element)] = v
 		out.inventions = append(out.inventions, e.key)
 	}

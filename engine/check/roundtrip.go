@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -155,23 +156,13 @@ func (t trip) smallest(s selection, found tripFinding) tripFinding {
 		text = strings.ToValidUTF8(text[:maxShown], "") + "..."
 	}
 	found.fault = fault.Fault{
-		Position: t.position(), Path: strings.Join(t.declared, "."),
+		Position: nearest(t.program, t.declared), Path: strings.Join(t.declared, "."),
 		Message: fmt.Sprintf("%s: %s", found.message, text),
 	}
 	if found.isLoss {
 		found.fault.Hint = "convert it, or write in lossy why it is lost"
 	}
 	return found
-}
-
-// position returns where the package has the first half of the trip, as near as it is known.
-func (t trip) position() fault.Position {
-	for near := t.declared; len(near) > 0; near = near[:len(near)-1] {
-		if at := t.program.Syntax().PositionOf(near...); !at.IsZero() {
-			return at
-		}
-	}
-	return fault.Position{}
 }
 
 // spec returns the spec of a selection.
@@ -201,11 +192,11 @@ func (t trip) try(s selection) *tripFinding {
 		return nil
 	}
 	message := fmt.Sprintf("%s is %s in version %s, and %s when it is back from %s", path, before, t.from.version, after, t.over.version)
-	return &tripFinding{key: "lost " + indices.Replace(path), isLoss: true, message: message}
+	return &tripFinding{key: "lost " + indices.ReplaceAllString(path, "[]"), isLoss: true, message: message}
 }
 
-// indices has the elements of a list make one finding.
-var indices = strings.NewReplacer("[0]", "[]", "[1]", "[]")
+// indices are what the elements of a list differ in: together they make one finding.
+var indices = regexp.MustCompile(`\[\d+\]`)
 
 // failedTrip returns the finding about a conversion that failed. Failures at one path make one finding. An error without a
 // path is told apart by its type, and not by its text, which names the values of one resource and would make a finding of each.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -77,9 +78,13 @@ func textSample(schema *apiextensionsv1.JSONSchemaProps, path string, words word
 			})
 		}
 	}
-	for _, texts := range slices.Concat(formats, [][]string{{"true", "false"}, {"{}", "{}"}, {"[]", "[]"}}) {
-		if allows(schema, texts[0]) && allows(schema, texts[1]) {
-			out.add(func(element int) any { return texts[element%len(texts)] })
+	for _, text := range slices.Concat(formats, []func(int) string{
+		func(element int) string { return strconv.FormatBool(element%2 == 0) },
+		func(int) string { return "{}" },
+		func(int) string { return "[]" },
+	}) {
+		if allows(schema, text(0)) && allows(schema, text(1)) {
+			out.add(func(element int) any { return text(element) })
 		}
 	}
 	for _, word := range words.texts {

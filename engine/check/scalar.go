@@ -1,8 +1,11 @@
 package check
 
 import (
+	"encoding/base64"
+	"fmt"
 	"regexp/syntax"
 	"slices"
+	"strconv"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -108,7 +111,7 @@ func textOf(schema *apiextensionsv1.JSONSchemaProps, path string, element int) (
 	name := strings.ToLower(strings.TrimSuffix(path[strings.LastIndex(path, ".")+1:], "[]"))
 	candidates := []string{name + suffix(element), "a" + suffix(element)}
 	for _, known := range formats {
-		candidates = append(candidates, known[element%len(known)])
+		candidates = append(candidates, known(element))
 	}
 	if schema.Pattern != "" {
 		if re, err := syntax.Parse(schema.Pattern, syntax.Perl); err == nil {
@@ -126,10 +129,36 @@ func textOf(schema *apiextensionsv1.JSONSchemaProps, path string, element int) (
 	return "", false
 }
 
-// formats are texts in the formats that fields most often have, each for the first and the second element.
-var formats = [][]string{
-	{"1Gi", "2Gi"}, {"100m", "200m"}, {"30s", "31s"}, {"1.2.3", "1.2.4"}, {"v1.2.3", "v1.2.4"}, {"a.example.com", "b.example.com"},
-	{"https://a.example.com", "https://b.example.com"}, {"/", "/a"}, {"192.0.2.1", "192.0.2.2"}, {"192.0.2.0/24", "198.51.100.0/24"},
-	{"0 0 * * *", "0 1 * * *"}, {"YQ==", "Yg=="}, {"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"}, {"1", "2"}, {"A", "B"},
-	{strings.Repeat("a", 32), strings.Repeat("b", 32)},
+// formats are texts in the formats that fields most often have, another one for each element.
+var formats = []func(element int) string{
+	func(element int) string { return fmt.Sprintf("%dGi", element+1) },
+	func(element int) string { return fmt.Sprintf("%d00m", element+1) },
+	func(element int) string { return fmt.Sprintf("%ds", 30+element) },
+	func(element int) string { return fmt.Sprintf("1.2.%d", 3+element) },
+	func(element int) string { return fmt.Sprintf("v1.2.%d", 3+element) },
+	func(element int) string { return letters(element) + ".example.com" },
+	func(element int) string { return "https://" + letters(element) + ".example.com" },
+	func(element int) string { return "/" + strings.Repeat(letters(element-1), min(element, 1)) },
+	func(element int) string { return fmt.Sprintf("192.0.2.%d", 1+element%254) },
+	func(element int) string {
+		if element == 0 {
+			return "192.0.2.0/24"
+		}
+		return fmt.Sprintf("198.51.%d.0/24", (99+element)%256)
+	},
+	func(element int) string { return fmt.Sprintf("0 %d * * *", element%24) },
+	func(element int) string { return base64.StdEncoding.EncodeToString([]byte(letters(element))) },
+	func(element int) string { return fmt.Sprintf("2026-01-%02dT00:00:00Z", 1+element%31) },
+	func(element int) string { return strconv.Itoa(element + 1) },
+	func(element int) string { return strings.ToUpper(letters(element)) },
+	func(element int) string { return strings.Repeat(letters(element), 32)[:32] },
+}
+
+// letters returns a number as a, b, and so on to z, ba.
+func letters(n int) string {
+	out := string(rune('a' + max(n, 0)%26))
+	if n >= 26 {
+		return letters(n/26) + out
+	}
+	return out
 }

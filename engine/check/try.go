@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -12,7 +13,6 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/fault"
-	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/reconcile"
@@ -47,6 +47,8 @@ type trial struct {
 	given  map[cluster.Ref]map[string]any
 	merged map[cluster.Ref]map[string]bool
 	uids   int
+	// places is where the package has the objects that it has rendered so far.
+	places map[cluster.Ref]fault.Position
 }
 
 // try tries the case of a selection. It errors if the context ends.
@@ -94,7 +96,7 @@ func (t *trial) begin() (*unstructured.Unstructured, error) {
 
 // trial returns the trial of a selection.
 func (c *checker) trial(s selection) *trial {
-	t := &trial{checker: c, made: c.make(s), selection: s, given: map[cluster.Ref]map[string]any{}, merged: map[cluster.Ref]map[string]bool{}}
+	t := &trial{checker: c, made: c.make(s), selection: s, given: map[cluster.Ref]map[string]any{}, merged: map[cluster.Ref]map[string]bool{}, places: map[cluster.Ref]fault.Position{}}
 	t.out.samples = t.samples
 	return t
 }
@@ -143,21 +145,10 @@ func (t *trial) rest(ctx context.Context) error {
 	case failure != nil:
 		return failure
 	case err != nil: // it has had as many rounds as a dry run has
-		t.report(fault.Fault{Position: t.restless(), Message: "it does not come to rest: its objects change with every reconcile", Hint: "render nothing that changes with each write, such as metadata.generation"})
+		at, path := t.restless()
+		t.report(fault.Fault{Position: at, Path: path, Message: "it does not come to rest: its objects change with every reconcile", Hint: "render nothing that changes with each write, such as metadata.generation"})
 	}
 	return t.look(ctx)
-}
-
-// restless returns where an object is written that is still to be written.
-func (t *trial) restless() fault.Position {
-	for _, c := range t.last.Components {
-		for _, o := range c.Objects {
-			if o.Action.Decision != "" && o.Action.Decision != ownership.Keep {
-				return o.Position
-			}
-		}
-	}
-	return fault.Position{}
 }
 
 // passing reports whether a status says of each component that it is done, or waits. Everything else has to be
@@ -222,6 +213,7 @@ func (t *trial) look(ctx context.Context) error {
 	own := map[string]bool{}
 	duplicate := t.options.knowsDuplicate(d.Components)
 	for _, c := range d.Components {
+		note(t.places, c)
 		at["components."+c.Name], own["components."+c.Name] = positionOf(c), t.isOwn(c)
 		at["components."+c.Name+".when"] = t.program.Syntax().PositionOf("components", c.Name, "when")
 		if c.Reason == status.ReasonDuplicateObject { // the other component has the same fault
@@ -326,11 +318,12 @@ func (t *trial) leadsBack(ctx context.Context, was *unstructured.Unstructured) e
 		}
 	}
 	if ready, why := t.world.Ready(t.ref); !ready && !t.uncertain && len(t.out.problems) == 0 {
-		t.report(fault.Fault{Path: "spec", Message: "a change to the simplest spec and back does not lead back: " + why})
+		t.report(fault.Fault{Position: unready(t.program, t.last.Components), Path: "spec", Message: "a change to the simplest spec and back does not lead back: " + why})
 		return nil
 	}
 	if after := t.owned(); !maps.Equal(before, after) && !t.uncertain && len(t.out.problems) == 0 {
-		t.report(fault.Fault{Path: "spec", Message: "a change to the simplest spec and back leaves other objects than before", Hint: difference(before, after)})
+		ref, text := difference(before, after)
+		t.report(fault.Fault{Position: cmp.Or(t.places[ref], unready(t.program, t.last.Components)), Path: "spec", Message: "a change to the simplest spec and back leaves other objects than before", Hint: text})
 	}
 	return nil
 }
@@ -351,32 +344,4 @@ func (t *trial) bringsNewChange() bool {
 func (t *trial) isSimplest() bool {
 	spec, _ := t.value(t.spec, make(selection, len(t.branches)), 0, &made{used: map[int]bool{}})
 	return equal(spec, t.resource["spec"])
-}
-
-// owned returns the objects in the inventory.
-func (t *trial) owned() map[cluster.Ref]bool {
-	out := map[cluster.Ref]bool{}
-	for _, part := range t.world.Owned(t.ref) {
-		for _, ref := range part.Objects {
-			out[ref.Identity()] = true
-		}
-	}
-	return out
-}
-
-// difference names an object that only one of two sets has.
-func difference(before, after map[cluster.Ref]bool) string {
-	var out []string
-	for ref := range before {
-		if !after[ref] {
-			out = append(out, ref.String()+" is missing")
-		}
-	}
-	for ref := range after {
-		if !before[ref] {
-			out = append(out, ref.String()+" is left")
-		}
-	}
-	slices.Sort(out)
-	return out[0]
 }

@@ -229,13 +229,3 @@ func (t *trial) reportWait(w *wait) {
 	}
 	t.report(fault.Fault{Position: at, Path: "components." + c.Name, Message: "it never becomes ready: " + t.last.Redactor.Text(c.Message), Hint: w.hint})
 }
-
-// positionOf returns where a component is written, as far as its objects show.
-func positionOf(c rollout.ComponentPreview) fault.Position {
-	for _, o := range c.Source.Objects {
-		if !o.Position.IsZero() {
-			return o.Position
-		}
-	}
-	return fault.Position{}
-}

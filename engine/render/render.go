@@ -186,7 +186,7 @@ func faultsOf(d reconcile.Preview) fault.Faults {
 	}
 	faults = append(faults, d.Rollout.StatusFaults...)
 	if len(faults) == 0 && !d.Fault.IsZero() {
-		faults = append(faults, fault.Fault{Message: d.Fault.Message})
+		faults = append(faults, fault.Fault{Position: d.FaultAt, Message: d.Fault.Message})
 	}
 	return faults
 }

@@ -182,7 +182,7 @@ func TestNothingIsRenderedWithoutAnOrder(t *testing.T) {
 	y: dependsOn: x: {}
 }`)
 	out := mustRender(t, p, render.Input{})
-	if got, want := out.Faults.Error(), "cycle: x -> y (site/site.cue:12) -> x (site/site.cue:13)"; got != want {
+	if got, want := out.Faults.Error(), "site/site.cue:12: cycle: x -> y (site/site.cue:12) -> x (site/site.cue:13)"; got != want {
 		t.Errorf("faults:\n%s\nwant:\n%s", got, want)
 	}
 	if got := paths(out); len(got) > 0 {

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/graph"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
@@ -35,7 +37,9 @@ const maxRounds = 100
 // exist already (after a lost status, the first evaluation knows none), and inputs, which
 // the resource may name. An evaluation that failed without them may succeed with them.
 func (ev *evaluated) evaluate(ctx context.Context) error {
+	var before program.Rollout
 	for range maxRounds {
+		before = ev.rollout
 		undecided := ev.evaluateOnce(ctx)
 		if undecided != nil && len(ev.rollout.Inputs) == 0 {
 			return undecided
@@ -52,7 +56,25 @@ func (ev *evaluated) evaluate(ctx context.Context) error {
 			return undecided
 		}
 	}
-	return stop(status.ReasonInvalidPackage, "the rendered identities keep changing with what is observed; an object's name must not depend on that object")
+	return stopAt(renamed(before, ev.rollout), status.ReasonInvalidPackage, "the rendered identities keep changing with what is observed; an object's name must not depend on that object")
+}
+
+// renamed returns where the first object is that two evaluations give different identities.
+func renamed(before, after program.Rollout) fault.Position {
+	identities := map[[2]string]object.Ref{}
+	for _, c := range before.Components {
+		for _, o := range c.Objects {
+			identities[[2]string{c.Name, o.Name}] = o.Identity
+		}
+	}
+	for _, c := range after.Components {
+		for _, o := range c.Objects {
+			if identities[[2]string{c.Name, o.Name}] != o.Identity {
+				return o.Position
+			}
+		}
+	}
+	return fault.Position{}
 }
 
 // evaluateAnswers evaluates the package over what the API server has answered, and over the inputs that
@@ -112,6 +134,9 @@ func evaluationError(err error) error {
 			reason = status.ReasonEvaluationTooSlow
 		}
 		return stop(reason, limit.Error())
+	}
+	if undecided, is := errors.AsType[*program.UndecidedError](err); is && len(undecided.Faults) > 0 {
+		return stopAt(undecided.Faults[0].Position, status.ReasonInvalidPackage, err.Error())
 	}
 	return stop(status.ReasonInvalidPackage, err.Error())
 }

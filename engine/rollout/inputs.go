@@ -150,7 +150,7 @@ func (obs *observed) placed(ctx context.Context, i program.Input) (program.Input
 		i.Namespace = obs.in.Owner.Namespace
 	}
 	if err := obs.Reach.MayRead(obs.in.Owner.Namespace, i.Kind.GroupKind(), i.Namespace); err != nil {
-		return i, false, stop(status.ReasonInvalidPackage, fmt.Sprintf("input %s: %s (%s)", i.Name, err, i.Position))
+		return i, false, stopAt(i.Position, status.ReasonInvalidPackage, fmt.Sprintf("input %s: %s (%s)", i.Name, err, i.Position))
 	}
 	return i, true, nil
 }

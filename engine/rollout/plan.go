@@ -43,7 +43,8 @@ func (ev *evaluated) connect() error {
 		}
 	}
 	if _, err := g.Order(); err != nil {
-		return stop(cycleReason(g.Cycles()), err.Error())
+		cycles := g.Cycles()
+		return stopAt(cycles[0].Path[0].Data.Position, cycleReason(cycles), err.Error())
 	}
 	ev.graph = g
 	return nil

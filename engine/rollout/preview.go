@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
@@ -18,6 +19,8 @@ type Preview struct {
 	// Fault is what is wrong with the resource or the package as a whole. No component is previewed
 	// then, unless the fault is about the status fields only.
 	Fault status.Component
+	// FaultAt is where the package has what is wrong, as far as that is known.
+	FaultAt fault.Position
 	// Rollout is the result of the last evaluation, with the patches.
 	Rollout program.Rollout
 	// Components are in the order of dependencies, followed by the hooks whose phase has come.
@@ -62,7 +65,7 @@ type ObjectPreview struct {
 func (e *Engine) Preview(ctx context.Context, in Input) (Preview, error) {
 	r := newRun(e, in)
 	r.through(ctx, r.readOnlyPhases()...)
-	out := Preview{Fault: r.result.Completion.Fault, Rollout: r.rollout, Change: status.Unchanged}
+	out := Preview{Fault: r.result.Completion.Fault, FaultAt: r.stoppedAt, Rollout: r.rollout, Change: status.Unchanged}
 	if out.Fault.IsZero() && r.graph != nil {
 		decisions := map[string][]decision{}
 		r.previewOutcomes(ctx, func(ctx context.Context, c program.Component) status.Component {

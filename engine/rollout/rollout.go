@@ -39,6 +39,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
@@ -183,6 +184,8 @@ type run struct {
 	grown ownership.Inventory
 	// deleting says that the resource is being deleted.
 	deleting bool
+	// stoppedAt is where the package has what has stopped the rollout, as far as that is known.
+	stoppedAt fault.Position
 }
 
 func newRun(e *Engine, in Input) *run {
@@ -207,6 +210,8 @@ func newRun(e *Engine, in Input) *run {
 // would not help.
 type stopError struct {
 	fault status.Component
+	// at is where the package has what is wrong, as far as that is known.
+	at fault.Position
 	// detail is for the log.
 	detail string
 }
@@ -219,19 +224,24 @@ func stop(reason status.Reason, message string) error {
 	return &stopError{fault: failed("", reason, oneLine(message))}
 }
 
+// stopAt returns a stopError about a place in the package.
+func stopAt(at fault.Position, reason status.Reason, message string) error {
+	return &stopError{fault: failed("", reason, oneLine(message)), at: at}
+}
+
 // through runs phases until one of them fails.
 func (r *run) through(ctx context.Context, phases ...phase) {
 	for _, phase := range phases {
 		err := guarded(func() error { return phase(ctx) })
 		if stopped, ok := errors.AsType[*stopError](err); ok {
-			r.result.Completion.Fault, r.result.Detail = stopped.fault, stopped.detail
+			r.result.Completion.Fault, r.result.Detail, r.stoppedAt = stopped.fault, stopped.detail, stopped.at
 			return
 		}
 		if err != nil {
 			r.failures = append(r.failures, err)
 			r.result.Completion.Fault = ClusterFault(err)
-			if fault, ok := r.panicked("", err); ok {
-				r.result.Completion.Fault = fault
+			if crash, ok := r.panicked("", err); ok {
+				r.result.Completion.Fault = crash
 			}
 			return
 		}
