@@ -23,6 +23,10 @@ type simpleSchema struct {
 	reasons []string
 }
 
+// booleanWords are the names of which YAML makes another one unless they are quoted, by the one that it makes. No
+// expression can read a field that is called true or false.
+var booleanWords = map[string]string{"true": "y, yes and on", "false": "n, no and off"}
+
 // maxSchemaDepth bounds how deep types refer to each other.
 const maxSchemaDepth = 20
 
@@ -49,6 +53,10 @@ func (s *simpleSchema) fields(path string, of map[string]any, depth int) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		at := path + "." + name
+		if words := booleanWords[name]; words != "" {
+			s.refusef(at, "YAML reads the names %s as the boolean %s, so that a user has to quote them: choose another name, or quote it in the definition, too", words, name)
+			continue
+		}
 		switch v := of[name].(type) {
 		case map[string]any:
 			fmt.Fprintf(&s.b, "// %s is as in the definition that was imported.\n%s: {\n", name, label(name))
