@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/check"
@@ -32,7 +33,7 @@ func (i *importing) compare(ctx context.Context, files []scaffold.File) error {
 	}
 	p, err := program.Load(snapshot)
 	if err != nil {
-		return fmt.Errorf("the package that was made is wrong: %w", err)
+		return wrongPackage("", texts, err)
 	}
 	if i.api != nil {
 		if err := i.api.compare(p); err != nil {
@@ -54,14 +55,10 @@ func (i *importing) compare(ctx context.Context, files []scaffold.File) error {
 	if err != nil {
 		return err
 	}
-	var reasons []string
-	for _, f := range append(out.Invalid, out.Faults...) {
-		reasons = append(reasons, f.Error())
+	if faults := slices.Concat(out.Invalid, out.Faults); len(faults) > 0 {
+		return wrongPackage("", texts, faults)
 	}
-	if len(reasons) == 0 {
-		reasons = i.differences(out)
-	}
-	if len(reasons) > 0 {
+	if reasons := i.differences(out); len(reasons) > 0 {
 		return &RefusedError{reasons[:min(len(reasons), maxReasons)]}
 	}
 	return nil

@@ -54,8 +54,8 @@ func importGraph(ctx context.Context, given Object, o Options) (Result, error) {
 		if g.spec.require(out.unset) { // each turn requires one field more of those that there are
 			continue
 		}
-		if len(out.reasons) > 0 {
-			return Result{}, &RefusedError{out.reasons}
+		if out.wrong != nil {
+			return Result{}, out.wrong
 		}
 		return Result{
 			Files: []scaffold.File{file, {Path: path.Join(g.name, "sample.yaml"), Content: out.sample}}, Objects: g.objects, Components: g.objects,

@@ -21,19 +21,20 @@ type graphTrial struct {
 	sample []byte
 	// unset are the optional fields of its spec without which a component waits.
 	unset []string
-	// reasons say what is wrong with the package.
-	reasons []string
+	// wrong says what is wrong with the package, if anything is.
+	wrong *RefusedError
 }
 
 // try renders the package for its simplest resource. It errors with a RefusedError if there is none.
 func (g *graphImport) try(ctx context.Context, file scaffold.File) (graphTrial, error) {
-	snapshot, err := source.Files(g.name, "import", map[string]string{path.Base(file.Path): string(file.Content)})
+	files := map[string]string{path.Base(file.Path): string(file.Content)}
+	snapshot, err := source.Files(g.name, "import", files)
 	if err != nil {
 		return graphTrial{}, err
 	}
 	p, err := program.Load(snapshot)
 	if err != nil {
-		return graphTrial{}, &RefusedError{[]string{g.at + ": the package that was made is wrong: " + err.Error()}}
+		return graphTrial{}, wrongPackage(g.at+": ", files, err)
 	}
 	simplest, unmade := check.Simplest(p)
 	if unmade != "" {
@@ -45,7 +46,7 @@ func (g *graphImport) try(ctx context.Context, file scaffold.File) (graphTrial, 
 	}
 	t := graphTrial{unset: unsetIn(out)}
 	if faults := slices.Concat(out.Invalid, out.Faults); len(faults) > 0 {
-		t.reasons = []string{g.at + ": the package that was made is wrong: " + faults.Error()}
+		t.wrong = wrongPackage(g.at+": ", files, faults)
 	}
 	t.sample, err = yaml.Marshal(simplest)
 	return t, err

@@ -147,6 +147,27 @@ func TestImportOfAGraphRefusesWhatHasNoCounterpart(t *testing.T) {
 	}
 }
 
+// TestAFaultOfThePackageQuotesItsLine has a definition whose package would wait for what nothing writes. Nobody gets the
+// files of such a package.
+func TestAFaultOfThePackageQuotesItsLine(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(quickStart, "name: web, image", `name: "${schema.spec.nothing}", image`, 1)
+	_, err := importer.Import(t.Context(), objectsIn(t, text), importer.Options{Package: packageOf("web")})
+	refused, ok := errors.AsType[*importer.RefusedError](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	for _, reason := range refused.Reasons {
+		if strings.Contains(reason, "\n") || !strings.HasPrefix(reason, "in.yaml:1: the package would be wrong: ") {
+			t.Errorf("%q is not one fault", reason)
+		}
+	}
+	all := strings.Join(refused.Reasons, "\n")
+	if !strings.Contains(all, "`name: cr.spec.nothing`") {
+		t.Errorf("no line is quoted:\n%s", all)
+	}
+}
+
 // TestAFieldWhoseNameIsQuotedIsImported has a name of which YAML makes a boolean without quotation marks.
 func TestAFieldWhoseNameIsQuotedIsImported(t *testing.T) {
 	t.Parallel()
