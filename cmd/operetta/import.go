@@ -10,8 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/importer"
 	"operetta.dev/engine/scaffold"
 )
@@ -141,11 +143,25 @@ func (f importFlags) objects(ctx context.Context, s streams) ([]importer.Object,
 				return nil, err
 			}
 			for _, d := range documents {
+				if isKustomization(d) {
+					return nil, fault.Faults{{
+						Position: d.position(), Message: "a kustomization is no object, but says how to make some",
+						Hint: "run kubectl kustomize " + filepath.Dir(one) + " and import its output",
+					}}
+				}
 				out = append(out, importer.Object{Manifest: d.object, At: d.position().String()})
 			}
 		}
 	}
 	return out, nil
+}
+
+// isKustomization reports whether a document is what kustomize reads. It need not have a kind if its file has the name.
+func isKustomization(d document) bool {
+	if kind, has := d.object["kind"]; has {
+		return kind == "Kustomization" && strings.HasPrefix(fmt.Sprint(d.object["apiVersion"]), "kustomize.config.k8s.io/")
+	}
+	return slices.Contains([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, filepath.Base(d.file))
 }
 
 // manifestFiles returns a file, or the files of a folder that kubectl would read, sorted.
