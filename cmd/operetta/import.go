@@ -16,6 +16,7 @@ import (
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/importer"
 	"operetta.dev/engine/scaffold"
+	"operetta.dev/engine/source"
 )
 
 const importLong = `Make an operator package of objects that exist as YAML: what kustomize and helm template print, or
@@ -125,8 +126,20 @@ func (f importFlags) writeImported(s streams, name string, result importer.Resul
 	if f.output == formatJSON {
 		return printJSON(s.out, imported{made, result.Objects, result.Components, result.Notes})
 	}
-	printLinef(s.out, "%s in %s; next: operetta vet ./%s && operetta test ./%s", count(result.Objects, "object"), count(result.Components, "component"), name, name)
+	printLinef(s.out, "%s", nextOf(name, result))
 	return nil
+}
+
+// nextOf says what a package has, and what to do next.
+func nextOf(name string, result importer.Result) string {
+	if result.Objects == 0 {
+		return fmt.Sprintf("a kind with its schema, and no component yet; next: write components, and operetta vet ./%s", name)
+	}
+	next := fmt.Sprintf("%s in %s; next: operetta vet ./%s", count(result.Objects, "object"), count(result.Components, "component"), name)
+	if slices.ContainsFunc(result.Files, func(f scaffold.File) bool { return strings.HasSuffix(f.Path, source.TestSuffix) }) {
+		next += " && operetta test ./" + name
+	}
+	return next
 }
 
 // objects reads the objects of all files.

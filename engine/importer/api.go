@@ -100,12 +100,20 @@ func (a *api) header(b *strings.Builder) (imports []string) {
 	b.WriteString("}\n")
 	w := &schemaWriter{imports: map[string]bool{}}
 	w.fields(a.spec())
-	fmt.Fprintf(b, "\ncr: spec: #Spec\nlive: _\n\n// %s is as in the definition that was imported.\n#Spec: {\n%s", quote(names.Kind), w.b.String())
+	fmt.Fprintf(b, "\ncr: spec: #Spec\nlive: _\n\n// %s is as in the definition that was imported.\n#Spec: {\n%s", inComment(names.Kind), w.b.String())
 	for _, text := range attributesOf(a.spec()) {
 		b.WriteString(text + "\n")
 	}
 	b.WriteString("}\n")
 	return slices.Sorted(maps.Keys(w.imports))
+}
+
+// inComment returns a name as it stands in a comment: quoted if it could end the comment.
+func inComment(name string) string {
+	if word.MatchString(name) {
+		return name
+	}
+	return literal.String.Quote(name)
 }
 
 // compare errors with a RefusedError if the definition that a package generates is another one.

@@ -160,7 +160,7 @@ func (g *graphImport) header(schema map[string]any, p scaffold.Package) string {
 		g.refusef("spec.schema.apiVersion", "%q is no version that a package can have", version)
 	}
 	fmt.Fprintf(&b, "operator.#Controller\n\ngroup: %s\nkind: %s\nversions: %s: spec: #Spec\ncr: spec: #Spec\nlive: _\n\n", quote(text("group", "kro.run")), quote(text("kind", p.Kind)), label(version))
-	fmt.Fprintf(&b, "// %s is as in the definition that was imported.\n#Spec: {\n%s", quote(text("kind", p.Kind)), g.spec.b.String())
+	fmt.Fprintf(&b, "// %s is as in the definition that was imported.\n#Spec: {\n%s", inComment(text("kind", p.Kind)), g.spec.b.String())
 	if rules, _ := schema["validation"].([]any); len(rules) > 0 {
 		g.refusef("spec.schema.validation", "has to be written by hand, as a constraint or as @crd(rule=...)")
 	}
