@@ -116,18 +116,23 @@ func inComment(name string) string {
 	return literal.String.Quote(name)
 }
 
-// compare errors with a RefusedError if the definition that a package generates is another one.
-func (a *api) compare(p *program.Program) error {
+// compare returns what the package adds to a definition, for notes. It errors with a RefusedError if the definition that
+// the package generates is another one.
+func (a *api) compare(p *program.Program) (notes []string, err error) {
 	generated, err := check.Definition(p)
 	if err != nil {
-		return fmt.Errorf("the schema that was made: %w", err)
+		return nil, fmt.Errorf("the schema that was made: %w", err)
 	}
-	got := generated.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-	if reasons := differences("spec", a.spec(), &got); len(reasons) > 0 {
+	want, got := a.spec(), generated.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	if want.Default == nil && got.Default != nil { // an engine needs a spec, and this is what an empty one becomes
+		got.Default = nil
+		notes = append(notes, a.at+": a resource without a spec gets one with the defaults, because no field of it is required")
+	}
+	if reasons := differences("spec", want, &got); len(reasons) > 0 {
 		for i := range reasons {
 			reasons[i] = a.at + ": " + reasons[i]
 		}
-		return &RefusedError{reasons[:min(len(reasons), maxReasons)]}
+		return nil, &RefusedError{reasons[:min(len(reasons), maxReasons)]}
 	}
-	return nil
+	return notes, nil
 }

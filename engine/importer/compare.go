@@ -36,9 +36,11 @@ func (i *importing) compare(ctx context.Context, files []scaffold.File) error {
 		return wrongPackage("", texts, err)
 	}
 	if i.api != nil {
-		if err := i.api.compare(p); err != nil {
+		notes, err := i.api.compare(p)
+		if err != nil {
 			return err
 		}
+		i.notes = append(i.notes, notes...)
 		simplest, unmade := check.Simplest(p)
 		if unmade != "" {
 			return &RefusedError{[]string{i.api.at + ": " + unmade}}

@@ -119,6 +119,9 @@ func (i *importing) takeAPI(objects []*object) ([]*object, error) {
 	if _, has := a.version.Schema.OpenAPIV3Schema.Properties["status"]; has {
 		i.notes = append(i.notes, a.at+": the schema of the status is left out: the package has one of its own")
 	}
+	for _, note := range notKept("spec", a.spec()) {
+		i.notes = append(i.notes, a.at+": "+note)
+	}
 	return rest, nil
 }
 
