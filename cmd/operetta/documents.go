@@ -224,7 +224,9 @@ var yamlLine = regexp.MustCompile(`(?s)^.*?line (\d+): (.*)$`)
 // syntaxFault returns an error of the YAML parser as a fault with a position.
 func (d document) syntaxFault(err error) error {
 	f := fault.Fault{Position: d.position(), Message: "malformed YAML: " + joinWords(strings.TrimPrefix(err.Error(), "yaml: "))}
-	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+	m := yamlLine.FindStringSubmatch(err.Error())
+	hasLine := m != nil
+	if hasLine {
 		f.Position.Line, _ = strconv.Atoi(m[1])
 		f.Message = "malformed YAML: " + joinWords(m[2])
 		if strings.HasPrefix(m[2], "did not find expected") {
@@ -232,11 +234,21 @@ func (d document) syntaxFault(err error) error {
 		}
 		f.Position.Line = d.above + min(f.Position.Line, 1+strings.Count(strings.TrimSpace(d.text), "\n")+strings.Count(leadingSpace(d.text), "\n"))
 	}
-	if strings.Contains(leadingSpace(lineAt(d.text, f.Position.Line-d.above)), "\t") {
+	at := templateAction.FindStringIndex(d.text)
+	switch {
+	case strings.Contains(leadingSpace(lineAt(d.text, f.Position.Line-d.above)), "\t"):
 		f.Hint = "indent with spaces: YAML takes no tabs"
+	case at != nil:
+		if !hasLine { // the parser has read the braces as YAML
+			f.Position.Line, f.Message = d.above+1+strings.Count(d.text[:at[1]], "\n"), "malformed YAML: {{ is of a template"
+		}
+		f.Hint = "if this is a template of a chart, run helm template first and give its output"
 	}
 	return fault.Faults{f}
 }
+
+// templateAction matches the beginning of an action of a template where YAML has a value, a key or an element.
+var templateAction = regexp.MustCompile(`(?m)(?:^|:|-)[ \t]*\{\{`)
 
 // joinWords returns a text on one line, with single spaces between its words.
 func joinWords(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"io"
+	"reflect"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"operetta.dev/engine/fault"
@@ -53,16 +55,45 @@ func reportError(cmd *cobra.Command, w io.Writer, err error) int {
 	return exitFailure
 }
 
-// faultsOf returns an error as faults; an error of another type becomes a fault without a position.
+// faultsOf returns an error as faults; an error of another type becomes a fault without a position. Each of several errors
+// that are joined is one, so that it has a line of its own.
 func faultsOf(err error) fault.Faults {
 	var faults fault.Faults
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.As(err, &faults):
+	}
+	if before, all := joined(err); len(all) > 0 {
+		for _, one := range all {
+			for _, f := range faultsOf(one) {
+				if f.Position.File == "" {
+					f.Message = before + f.Message
+				}
+				faults = append(faults, f)
+			}
+		}
+		return faults
+	}
+	if errors.As(err, &faults) {
 		return faults
 	}
 	return fault.Faults{{Message: err.Error()}}
+}
+
+// joinedError is the type of errors that are joined. An error with several causes in one sentence has another one.
+var joinedError = reflect.TypeOf(errors.Join(errReported))
+
+// joined returns the errors that are joined in an error, and what the error says before all of them, or none.
+func joined(err error) (before string, all []error) {
+	for within := err; within != nil; within = errors.Unwrap(within) {
+		several, are := within.(interface{ Unwrap() []error })
+		if !are || reflect.TypeOf(within) != joinedError {
+			continue
+		}
+		if before, ends := strings.CutSuffix(err.Error(), within.Error()); ends {
+			return before, several.Unwrap()
+		}
+	}
+	return "", nil
 }
 
 // printFaults prints one fault a line.

@@ -10,10 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/importer"
 	"operetta.dev/engine/scaffold"
+	"operetta.dev/engine/source"
 )
 
 const importLong = `Make an operator package of objects that exist as YAML: what kustomize and helm template print, or
@@ -123,8 +126,20 @@ func (f importFlags) writeImported(s streams, name string, result importer.Resul
 	if f.output == formatJSON {
 		return printJSON(s.out, imported{made, result.Objects, result.Components, result.Notes})
 	}
-	printLinef(s.out, "%s in %s; next: operetta vet ./%s && operetta test ./%s", count(result.Objects, "object"), count(result.Components, "component"), name, name)
+	printLinef(s.out, "%s", nextOf(name, result))
 	return nil
+}
+
+// nextOf says what a package has, and what to do next.
+func nextOf(name string, result importer.Result) string {
+	if result.Objects == 0 {
+		return fmt.Sprintf("a kind with its schema, and no component yet; next: write components, and operetta vet ./%s", name)
+	}
+	next := fmt.Sprintf("%s in %s; next: operetta vet ./%s", count(result.Objects, "object"), count(result.Components, "component"), name)
+	if slices.ContainsFunc(result.Files, func(f scaffold.File) bool { return strings.HasSuffix(f.Path, source.TestSuffix) }) {
+		next += " && operetta test ./" + name
+	}
+	return next
 }
 
 // objects reads the objects of all files.
@@ -141,11 +156,25 @@ func (f importFlags) objects(ctx context.Context, s streams) ([]importer.Object,
 				return nil, err
 			}
 			for _, d := range documents {
+				if isKustomization(d) {
+					return nil, fault.Faults{{
+						Position: d.position(), Message: "a kustomization is no object, but says how to make some",
+						Hint: "run kubectl kustomize " + filepath.Dir(one) + " and import its output",
+					}}
+				}
 				out = append(out, importer.Object{Manifest: d.object, At: d.position().String()})
 			}
 		}
 	}
 	return out, nil
+}
+
+// isKustomization reports whether a document is what kustomize reads. It need not have a kind if its file has the name.
+func isKustomization(d document) bool {
+	if kind, has := d.object["kind"]; has {
+		return kind == "Kustomization" && strings.HasPrefix(fmt.Sprint(d.object["apiVersion"]), "kustomize.config.k8s.io/")
+	}
+	return slices.Contains([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, filepath.Base(d.file))
 }
 
 // manifestFiles returns a file, or the files of a folder that kubectl would read, sorted.

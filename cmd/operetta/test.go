@@ -165,7 +165,7 @@ func (o testOptions) testFolders(ctx context.Context, s streams, dirs []string, 
 			return append(all, tested), errors.New("interrupted: " + until + ", and what was found until then is above")
 		}
 		if err != nil {
-			printLinef(s.err, "%v", err)
+			printFaults(s.err, faultsOf(err))
 			tested = testedPackage{Package: dir, Error: err.Error()}
 		}
 		all = append(all, tested)

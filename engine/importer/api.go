@@ -100,7 +100,7 @@ func (a *api) header(b *strings.Builder) (imports []string) {
 	b.WriteString("}\n")
 	w := &schemaWriter{imports: map[string]bool{}}
 	w.fields(a.spec())
-	fmt.Fprintf(b, "\ncr: spec: #Spec\nlive: _\n\n// %s is as in the definition that was imported.\n#Spec: {\n%s", quote(names.Kind), w.b.String())
+	fmt.Fprintf(b, "\ncr: spec: #Spec\nlive: _\n\n// %s is as in the definition that was imported.\n#Spec: {\n%s", inComment(names.Kind), w.b.String())
 	for _, text := range attributesOf(a.spec()) {
 		b.WriteString(text + "\n")
 	}
@@ -108,18 +108,31 @@ func (a *api) header(b *strings.Builder) (imports []string) {
 	return slices.Sorted(maps.Keys(w.imports))
 }
 
-// compare errors with a RefusedError if the definition that a package generates is another one.
-func (a *api) compare(p *program.Program) error {
+// inComment returns a name as it stands in a comment: quoted if it could end the comment.
+func inComment(name string) string {
+	if word.MatchString(name) {
+		return name
+	}
+	return literal.String.Quote(name)
+}
+
+// compare returns what the package adds to a definition, for notes. It errors with a RefusedError if the definition that
+// the package generates is another one.
+func (a *api) compare(p *program.Program) (notes []string, err error) {
 	generated, err := check.Definition(p)
 	if err != nil {
-		return fmt.Errorf("the schema that was made: %w", err)
+		return nil, fmt.Errorf("the schema that was made: %w", err)
 	}
-	got := generated.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-	if reasons := differences("spec", a.spec(), &got); len(reasons) > 0 {
+	want, got := a.spec(), generated.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	if want.Default == nil && got.Default != nil { // an engine needs a spec, and this is what an empty one becomes
+		got.Default = nil
+		notes = append(notes, a.at+": a resource without a spec gets one with the defaults, because no field of it is required")
+	}
+	if reasons := differences("spec", want, &got); len(reasons) > 0 {
 		for i := range reasons {
 			reasons[i] = a.at + ": " + reasons[i]
 		}
-		return &RefusedError{reasons[:min(len(reasons), maxReasons)]}
+		return nil, &RefusedError{reasons[:min(len(reasons), maxReasons)]}
 	}
-	return nil
+	return notes, nil
 }

@@ -27,8 +27,17 @@ func TestImportTakesOverADefinition(t *testing.T) {
 		"as it is":                              {"every part has its CUE", "", "", nil},
 		"a required field":                      {"the sample has it", "required: [image]", "required: [image, mode, hosts]", nil},
 		"a list that is a map":                  {"an attribute says it", "hosts: {type: array,", "hosts: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name],", nil},
-		"a multiple":                            {"nothing writes it", size, "size: {multipleOf: 2, type: integer, format: int32, minimum: 1, maximum: 5, default: 2", []string{"in.yaml:1: spec.size: multipleOf would be <nil>, and is 2"}},
-		"a choice of fields":                    {"CUE says it otherwise", "mode: {type: string, enum: [a, b]}", "mode: {type: string, anyOf: [{minLength: 1}, {pattern: a}]}", []string{"in.yaml:1: spec.mode: anyOf would be <nil>, and is [map[minLength:1] map[pattern:a]]"}},
+		"a multiple":                            {"nothing writes it", size, "size: {multipleOf: 2, type: integer, format: int32, minimum: 1, maximum: 5, default: 2", []string{"in.yaml:1: spec.size: multipleOf is 2, and the package would have none"}},
+		"a choice of fields":                    {"CUE says it otherwise", "mode: {type: string, enum: [a, b]}", "mode: {type: string, anyOf: [{minLength: 1}, {pattern: a}]}", []string{`in.yaml:1: spec.mode: anyOf is [{"minLength":1},{"pattern":"a"}], and the package would have none`}},
+		"a time":                                {"CUE checks it", "pct: {type: number}", "pct: {type: string, format: date-time}", nil},
+		"bytes":                                 {"CUE has them", "pct: {type: number}", "pct: {type: string, format: byte}", nil},
+		"a number of 32 bits":                   {"its bounds are those of the format", "pct: {type: number}", "pct: {type: integer, format: int32}", nil},
+		"a number of 32 bits with a bound":      {"the format is the other one", "pct: {type: number}", "pct: {type: integer, format: int32, minimum: 0}", nil},
+		"a number of 64 bits":                   {"every integer is one", "pct: {type: number}", "pct: {type: integer, format: int64}", nil},
+		"a struct that is applied as a whole":   {"a note says that it is not any more", "pct: {type: number}", "pct: {type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}}}", nil},
+		"a format that nothing has":             {"it is said in words", "pct: {type: number}", "pct: {type: string, format: uuid}", []string{"in.yaml:1: spec.pct: format is uuid, and the package would have none"}},
+		"bytes of a length":                     {"CUE has no bound for them", "pct: {type: number}", "pct: {type: string, format: byte, maxLength: 9}", []string{"in.yaml:1: spec.pct: format is byte, and the package would have none"}},
+		"a spec without a required field":       {"the package makes one with the defaults", "            required: [image]\n", "", nil},
 		"a second version":                      {"import writes one, and no conversion", "  versions:\n", "  versions:\n  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}\n", []string{"in.yaml:1: version v1beta1 is served beside the one that is stored: import writes a package with one version"}},
 		"another kind":                          {"it is not there", "kind: Memcached,", "kind: Redis,", []string{"none of the objects is the CustomResourceDefinition of Memcached"}},
 		"a default that is not the first value": {"the order means nothing", "mode: {type: string, enum: [a, b]}", "mode: {type: string, enum: [a, b], default: b}", nil},
@@ -56,5 +65,31 @@ func TestImportTakesOverADefinition(t *testing.T) {
 				load(t, result.Files, "memcached")
 			}
 		})
+	}
+}
+
+// TestWhatADefinitionLosesIsNoted imports what a definition may have and no package can, and what a package adds.
+func TestWhatADefinitionLosesIsNoted(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("testdata/memcached.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.NewReplacer(
+		"            required: [image]\n", "", "storage: {type: object,", "storage: {type: object, x-kubernetes-map-type: atomic,",
+		"items: {type: object,", "items: {type: object, x-kubernetes-map-type: atomic,", "labels: {type: object,", "labels: {type: object, x-kubernetes-map-type: granular,",
+	).Replace(string(data))
+	result, err := importer.Import(t.Context(), objectsIn(t, text), importer.Options{Package: packageOf("memcached"), API: "Memcached"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const left = ": x-kubernetes-map-type atomic is left out: a server-side apply merges the fields of several managers"
+	want := []string{
+		"in.yaml:1: the schema of the status is left out: the package has one of its own",
+		"in.yaml:1: spec.hosts[]" + left, "in.yaml:1: spec.storage" + left,
+		"in.yaml:1: a resource without a spec gets one with the defaults, because no field of it is required",
+	}
+	if diff := cmp.Diff(want, result.Notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
 	}
 }

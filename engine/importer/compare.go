@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/check"
@@ -32,12 +33,14 @@ func (i *importing) compare(ctx context.Context, files []scaffold.File) error {
 	}
 	p, err := program.Load(snapshot)
 	if err != nil {
-		return fmt.Errorf("the package that was made is wrong: %w", err)
+		return wrongPackage("", texts, err)
 	}
 	if i.api != nil {
-		if err := i.api.compare(p); err != nil {
+		notes, err := i.api.compare(p)
+		if err != nil {
 			return err
 		}
+		i.notes = append(i.notes, notes...)
 		simplest, unmade := check.Simplest(p)
 		if unmade != "" {
 			return &RefusedError{[]string{i.api.at + ": " + unmade}}
@@ -54,14 +57,10 @@ func (i *importing) compare(ctx context.Context, files []scaffold.File) error {
 	if err != nil {
 		return err
 	}
-	var reasons []string
-	for _, f := range append(out.Invalid, out.Faults...) {
-		reasons = append(reasons, f.Error())
+	if faults := slices.Concat(out.Invalid, out.Faults); len(faults) > 0 {
+		return wrongPackage("", texts, faults)
 	}
-	if len(reasons) == 0 {
-		reasons = i.differences(out)
-	}
-	if len(reasons) > 0 {
+	if reasons := i.differences(out); len(reasons) > 0 {
 		return &RefusedError{reasons[:min(len(reasons), maxReasons)]}
 	}
 	return nil

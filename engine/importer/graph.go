@@ -11,12 +11,7 @@ import (
 	"cuelang.org/go/cue/format"
 	"cuelang.org/go/cue/literal"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"operetta.dev/engine/check"
-	"operetta.dev/engine/program"
-	"operetta.dev/engine/render"
 	"operetta.dev/engine/scaffold"
-	"operetta.dev/engine/source"
-	"sigs.k8s.io/yaml"
 )
 
 // graphKind is the kind of a ResourceGraphDefinition of kro.
@@ -45,7 +40,41 @@ type graphImport struct {
 // importGraph returns a package for a ResourceGraphDefinition: its schema, a component for each of its resources, and an
 // input for each external one. It errors with a RefusedError for what has no counterpart.
 func importGraph(ctx context.Context, given Object, o Options) (Result, error) {
-	g := &graphImport{name: o.Package.Name, at: given.At, secrets: o.Secrets, cel: &celWriter{roots: map[string]string{"schema": "cr"}, imports: map[string]bool{}}}
+	required := map[string]bool{}
+	for {
+		g := newGraphImport(given, o, required)
+		file, err := g.file(given, o)
+		if err != nil {
+			return Result{}, err
+		}
+		out, err := g.try(ctx, file)
+		if err != nil {
+			return Result{}, err
+		}
+		if g.spec.require(out.unset) { // each turn requires one field more of those that there are
+			continue
+		}
+		if out.wrong != nil {
+			return Result{}, out.wrong
+		}
+		return Result{
+			Files: []scaffold.File{file, {Path: path.Join(g.name, "sample.yaml"), Content: out.sample}}, Objects: g.objects, Components: g.objects,
+			Notes: append([]string{"a resource without readyWhen is healthy as its kind is, and not already when it exists"}, g.requiredNotes()...),
+		}, nil
+	}
+}
+
+// newGraphImport returns the import of a definition in which some fields of the schema are required beyond those that it
+// says.
+func newGraphImport(given Object, o Options, required map[string]bool) *graphImport {
+	return &graphImport{
+		name: o.Package.Name, at: given.At, secrets: o.Secrets, cel: &celWriter{roots: map[string]string{"schema": "cr"}, imports: map[string]bool{}},
+		spec: simpleSchema{imports: map[string]bool{}, required: required, optional: map[string]bool{}},
+	}
+}
+
+// file returns the file of the package. It errors with a RefusedError for what has no counterpart.
+func (g *graphImport) file(given Object, o Options) (scaffold.File, error) {
 	schema, _, _ := unstructured.NestedMap(given.Manifest, "spec", "schema")
 	resources, _, _ := unstructured.NestedSlice(given.Manifest, "spec", "resources")
 	if o.Release != "" {
@@ -61,21 +90,13 @@ func importGraph(ctx context.Context, given Object, o Options) (Result, error) {
 		g.resource(fmt.Sprintf("spec.resources[%d]", i), resource)
 	}
 	if len(g.reasons) > 0 {
-		return Result{}, &RefusedError{g.reasons[:min(len(g.reasons), maxReasons)]}
+		return scaffold.File{}, &RefusedError{g.reasons[:min(len(g.reasons), maxReasons)]}
 	}
 	text, err := format.Source([]byte(g.imports() + header + strings.Join(g.parts, "\n")))
 	if err != nil {
-		return Result{}, fmt.Errorf("%s: %w", g.at, err)
+		return scaffold.File{}, fmt.Errorf("%s: %w", g.at, err)
 	}
-	file := scaffold.File{Path: path.Join(g.name, g.name+".cue"), Content: text}
-	sample, err := g.sample(ctx, file)
-	if err != nil {
-		return Result{}, err
-	}
-	return Result{
-		Files: []scaffold.File{file, {Path: path.Join(g.name, "sample.yaml"), Content: sample}}, Objects: g.objects, Components: g.objects,
-		Notes: []string{"a resource without readyWhen is healthy as its kind is, and not already when it exists"},
-	}, nil
+	return scaffold.File{Path: path.Join(g.name, g.name+".cue"), Content: text}, nil
 }
 
 // refusef notes that something cannot be imported.
@@ -128,7 +149,7 @@ func (g *graphImport) header(schema map[string]any, p scaffold.Package) string {
 	}
 	spec, _ := schema["spec"].(map[string]any)
 	types, _ := schema["types"].(map[string]any)
-	g.spec = simpleSchema{imports: map[string]bool{}, types: types}
+	g.spec.types = types
 	g.spec.fields("", spec, 0)
 	for _, r := range g.spec.reasons {
 		g.reasons = append(g.reasons, g.at+": "+r)
@@ -139,7 +160,7 @@ func (g *graphImport) header(schema map[string]any, p scaffold.Package) string {
 		g.refusef("spec.schema.apiVersion", "%q is no version that a package can have", version)
 	}
 	fmt.Fprintf(&b, "operator.#Controller\n\ngroup: %s\nkind: %s\nversions: %s: spec: #Spec\ncr: spec: #Spec\nlive: _\n\n", quote(text("group", "kro.run")), quote(text("kind", p.Kind)), label(version))
-	fmt.Fprintf(&b, "// %s is as in the definition that was imported.\n#Spec: {\n%s", quote(text("kind", p.Kind)), g.spec.b.String())
+	fmt.Fprintf(&b, "// %s is as in the definition that was imported.\n#Spec: {\n%s", inComment(text("kind", p.Kind)), g.spec.b.String())
 	if rules, _ := schema["validation"].([]any); len(rules) > 0 {
 		g.refusef("spec.schema.validation", "has to be written by hand, as a constraint or as @crd(rule=...)")
 	}
@@ -346,29 +367,4 @@ func endOf(text string) int {
 		}
 	}
 	return -1
-}
-
-// sample returns the simplest resource of the package, after it was rendered. It errors with a RefusedError if the package
-// has faults.
-func (g *graphImport) sample(ctx context.Context, file scaffold.File) ([]byte, error) {
-	snapshot, err := source.Files(g.name, "import", map[string]string{path.Base(file.Path): string(file.Content)})
-	if err != nil {
-		return nil, err
-	}
-	p, err := program.Load(snapshot)
-	if err != nil {
-		return nil, &RefusedError{[]string{g.at + ": the package that was made is wrong: " + err.Error()}}
-	}
-	simplest, unmade := check.Simplest(p)
-	if unmade != "" {
-		return nil, &RefusedError{[]string{g.at + ": " + unmade}}
-	}
-	out, err := render.Render(ctx, p, render.Input{CR: simplest})
-	if err != nil {
-		return nil, err
-	}
-	if faults := slices.Concat(out.Invalid, out.Faults); len(faults) > 0 {
-		return nil, &RefusedError{[]string{g.at + ": the package that was made is wrong: " + faults.Error()}}
-	}
-	return yaml.Marshal(simplest)
 }

@@ -128,6 +128,8 @@ func TestImportOfAGraphRefusesWhatHasNoCounterpart(t *testing.T) {
 		"a marker without end":   {`default="nginx:1.25"`, `default="nginx`, `has no end`},
 		"an id that is CUE":      {"- id: service", `- id: "a\nb"`, "is no name"},
 		"a selector":             {`metadata: {name: "${schema.spec.name}-settings"}`, "metadata: {selector: {matchLabels: {a: b}}}", "as the labels of an input"},
+		"a field that is a word": {"      image: string |", "      n: string\n      image: string |", "in.yaml:1: spec.schema.spec.false: YAML reads the names n, no and off as the boolean false, so that a user has to quote them: choose another name, or quote it in the definition, too"},
+		"a field of a type":      {"{number: integer | required=true, name: string}", "{number: integer | required=true, y: string}", "in.yaml:1: spec.schema.spec.ports.true: YAML reads the names y, yes and on as the boolean true"},
 		"a spec that is unknown": {"${schema.spec.name}-settings", "${schema.spec.nme}-settings", "inputs.settings.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,6 +144,40 @@ func TestImportOfAGraphRefusesWhatHasNoCounterpart(t *testing.T) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestAFaultOfThePackageQuotesItsLine has a definition whose package would wait for what nothing writes. Nobody gets the
+// files of such a package.
+func TestAFaultOfThePackageQuotesItsLine(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(quickStart, "name: web, image", `name: "${schema.spec.nothing}", image`, 1)
+	_, err := importer.Import(t.Context(), objectsIn(t, text), importer.Options{Package: packageOf("web")})
+	refused, ok := errors.AsType[*importer.RefusedError](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	for _, reason := range refused.Reasons {
+		if strings.Contains(reason, "\n") || !strings.HasPrefix(reason, "in.yaml:1: the package would be wrong: ") {
+			t.Errorf("%q is not one fault", reason)
+		}
+	}
+	all := strings.Join(refused.Reasons, "\n")
+	if !strings.Contains(all, "`name: cr.spec.nothing`") {
+		t.Errorf("no line is quoted:\n%s", all)
+	}
+}
+
+// TestAFieldWhoseNameIsQuotedIsImported has a name of which YAML makes a boolean without quotation marks.
+func TestAFieldWhoseNameIsQuotedIsImported(t *testing.T) {
+	t.Parallel()
+	text := strings.NewReplacer("spec: {user: string | default=admin}", `spec: {"n": string | default=admin}`, "${schema.spec.user}", "${schema.spec.n}").Replace(withSecret("ConfigMap", "${schema.spec.user}"))
+	result, err := importer.Import(t.Context(), objectsIn(t, text), importer.Options{Package: packageOf("login")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := fileOf(t, result, "login.cue"); !strings.Contains(text, `"n": *"admin" | string`) {
+		t.Errorf("the field is not there:\n%s", text)
 	}
 }
 

@@ -119,6 +119,9 @@ func (i *importing) takeAPI(objects []*object) ([]*object, error) {
 	if _, has := a.version.Schema.OpenAPIV3Schema.Properties["status"]; has {
 		i.notes = append(i.notes, a.at+": the schema of the status is left out: the package has one of its own")
 	}
+	for _, note := range notKept("spec", a.spec()) {
+		i.notes = append(i.notes, a.at+": "+note)
+	}
 	return rest, nil
 }
 
@@ -272,7 +275,7 @@ func (i *importing) header(objects []*object) string {
 		i.spec(&body, nil)
 		body.WriteString("}\n")
 	}
-	fmt.Fprintf(&b, "// Package %s was imported from objects in YAML, which it renders as they were.\npackage %[1]s\n\nimport (\n", i.Package.Name)
+	fmt.Fprintf(&b, "// Package %s was imported from %s.\npackage %[1]s\n\nimport (\n", i.Package.Name, i.origin(objects))
 	for _, path := range imports {
 		fmt.Fprintf(&b, "\t%q\n", path)
 	}
@@ -292,6 +295,18 @@ func (i *importing) header(objects []*object) string {
 		b.WriteString("}\n\n")
 	}
 	return b.String() + body.String()
+}
+
+// origin says what the package was imported from.
+func (i *importing) origin(objects []*object) string {
+	const definition, rendered = "a CustomResourceDefinition, whose kind and spec it has", "objects in YAML, which it renders as they were"
+	switch {
+	case i.api == nil:
+		return rendered
+	case len(objects) == 0:
+		return definition
+	}
+	return definition + ", and from " + rendered
 }
 
 // spec writes the fields of the spec below a path.

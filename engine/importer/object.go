@@ -71,6 +71,7 @@ func read(all []Object) ([]*object, []string, error) {
 			continue
 		}
 		o.scope = scope
+		notes = append(notes, o.portNotes()...)
 		if cleaned := o.clean(); len(cleaned) > 0 {
 			notes = append(notes, fmt.Sprintf("%s: left out %s, which a cluster maintains", o, strings.Join(cleaned, ", ")))
 		}
@@ -114,7 +115,7 @@ var (
 
 // clean removes what is not part of a manifest, and returns what it was, for a note.
 func (o *object) clean() []string {
-	var out []string
+	out := o.removeAddresses() // while the metadata says whether the object was read from a cluster
 	if _, has := o.Object["status"]; has {
 		delete(o.Object, "status")
 		out = append(out, "status")

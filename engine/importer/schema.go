@@ -2,9 +2,12 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,6 +78,8 @@ func (w *schemaWriter) value(s *apiextensionsv1.JSONSchemaProps) {
 		parts = append(parts, "bool")
 	case s.Type == "integer":
 		parts = append(parts, "int")
+	case s.Type == "string" && s.Format == "byte" && isPlain(s):
+		parts = append(parts, "bytes")
 	default:
 		parts = append(parts, s.Type) // string and number are words of CUE
 	}
@@ -87,6 +92,11 @@ func (w *schemaWriter) value(s *apiextensionsv1.JSONSchemaProps) {
 		}
 	}
 	w.b.WriteString(text)
+}
+
+// isPlain reports whether a text has no default, and no bound, which would be of bytes otherwise.
+func isPlain(s *apiextensionsv1.JSONSchemaProps) bool {
+	return s.Default == nil && s.Pattern == "" && s.MinLength == nil && s.MaxLength == nil
 }
 
 // inner returns the type of an element.
@@ -129,7 +139,7 @@ func (w *schemaWriter) constraints(s *apiextensionsv1.JSONSchemaProps) []string 
 	}
 	bound(s.Minimum, s.ExclusiveMinimum, ">")
 	bound(s.Maximum, s.ExclusiveMaximum, "<")
-	if s.Format == "int32" && s.Minimum == nil && s.Maximum == nil {
+	if s.Format == "int32" && (s.Minimum == nil || s.Maximum == nil) {
 		out = append(out, "int32")
 	}
 	if s.Pattern != "" {
@@ -208,13 +218,52 @@ func differences(path string, want, got *apiextensionsv1.JSONSchemaProps) []stri
 	}
 	for _, key := range slices.Sorted(maps.Keys(a)) {
 		if fmt.Sprint(a[key]) != fmt.Sprint(b[key]) {
-			out = append(out, fmt.Sprintf("%s: %s would be %v, and is %v", path, key, b[key], a[key]))
+			out = append(out, path+": "+changed(key, a[key], b[key]))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(b)) {
 		if _, has := a[key]; !has {
-			out = append(out, fmt.Sprintf("%s: %s would be %v, and is not there", path, key, b[key]))
+			out = append(out, fmt.Sprintf("%s: %s would be %s, and is not there", path, key, inJSON(b[key])))
 		}
+	}
+	return out
+}
+
+// changed says how a key of a schema would be in the package.
+func changed(key string, want, got any) string {
+	if got == nil {
+		return fmt.Sprintf("%s is %s, and the package would have none", key, inJSON(want))
+	}
+	return fmt.Sprintf("%s is %s, and would be %s", key, inJSON(want), inJSON(got))
+}
+
+// inJSON returns a value as JSON, a text without quotation marks.
+func inJSON(v any) string {
+	if text, is := v.(string); is {
+		return text
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v) // unreachable: it was read from JSON
+	}
+	return string(data)
+}
+
+// notKept returns what a package leaves out of a schema that no resource is refused for, for notes.
+func notKept(path string, want *apiextensionsv1.JSONSchemaProps) []string {
+	var out []string
+	if want.XMapType != nil && *want.XMapType == "atomic" {
+		out = append(out, path+": x-kubernetes-map-type atomic is left out: a server-side apply merges the fields of several managers")
+	}
+	for _, name := range slices.Sorted(maps.Keys(want.Properties)) {
+		p := want.Properties[name]
+		out = append(out, notKept(path+"."+name, &p)...)
+	}
+	if want.Items != nil && want.Items.Schema != nil {
+		out = append(out, notKept(path+"[]", want.Items.Schema)...)
+	}
+	if want.AdditionalProperties != nil && want.AdditionalProperties.Schema != nil {
+		out = append(out, notKept(path+"[]", want.AdditionalProperties.Schema)...)
 	}
 	return out
 }
@@ -231,8 +280,16 @@ func shallow(s *apiextensionsv1.JSONSchemaProps) map[string]any {
 	if c.XIntOrString {
 		c.AnyOf = nil // the two types
 	}
-	if c.Format == "int64" || c.Type == "integer" && c.Format == "int32" {
-		c.Format = "" // the bounds of the number decide
+	c.XMapType = nil // a note says what is left out
+	if len(c.AllOf) == 1 && c.Format == "" && reflect.DeepEqual(c.AllOf[0], apiextensionsv1.JSONSchemaProps{Format: c.AllOf[0].Format}) {
+		c.Format, c.AllOf = c.AllOf[0].Format, nil // where a package has the format of a text
+	}
+	if c.Type == "integer" && c.Format == "int32" { // an API server accepts what fits into it
+		c.Minimum, c.Maximum = cmp.Or(c.Minimum, new(float64(math.MinInt32))), cmp.Or(c.Maximum, new(float64(math.MaxInt32)))
+		c.Format = ""
+	}
+	if c.Format == "int64" {
+		c.Format = "" // what an integer is without it
 	}
 	out := map[string]any{}
 	data, err := json.Marshal(c)

@@ -16,15 +16,33 @@ type simpleSchema struct {
 	imports map[string]bool
 	// types are the schemas that other fields name.
 	types map[string]any
+	// optional are the fields that need not be set, and required those of them that have to be all the same, because
+	// expressions need them, such as spec.name.
+	optional, required map[string]bool
 	// reasons say what cannot be written.
 	reasons []string
 }
+
+// booleanWords are the names of which YAML makes another one unless they are quoted, by the one that it makes. No
+// expression can read a field that is called true or false.
+var booleanWords = map[string]string{"true": "y, yes and on", "false": "n, no and off"}
 
 // maxSchemaDepth bounds how deep types refer to each other.
 const maxSchemaDepth = 20
 
 func (s *simpleSchema) refusef(path, format string, args ...any) {
 	s.reasons = append(s.reasons, "spec.schema.spec"+path+": "+fmt.Sprintf(format, args...))
+}
+
+// require requires fields that are optional, and reports whether one of those given is.
+func (s *simpleSchema) require(fields []string) bool {
+	before := len(s.required)
+	for _, at := range fields {
+		if s.optional[at] {
+			s.required[at] = true
+		}
+	}
+	return len(s.required) > before
 }
 
 // fields writes the fields of a struct.
@@ -35,6 +53,10 @@ func (s *simpleSchema) fields(path string, of map[string]any, depth int) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		at := path + "." + name
+		if words := booleanWords[name]; words != "" {
+			s.refusef(at, "YAML reads the names %s as the boolean %s, so that a user has to quote them: choose another name, or quote it in the definition, too", words, name)
+			continue
+		}
 		switch v := of[name].(type) {
 		case map[string]any:
 			fmt.Fprintf(&s.b, "// %s is as in the definition that was imported.\n%s: {\n", name, label(name))
@@ -66,10 +88,12 @@ func (s *simpleSchema) field(path, name, text string, depth int) {
 	parts := append([]string{s.typeOf(path, strings.TrimSpace(kind), depth)}, s.constraints(path, strings.TrimSpace(kind), m)...)
 	value, mark := strings.Join(parts, " & "), "?"
 	switch {
-	case m["required"] == "true":
+	case m["required"] == "true", s.required["spec"+path]:
 		mark = "!"
 	case m["default"] != "":
 		mark, value = "", "*"+s.defaultOf(strings.TrimSpace(kind), m["default"])+" | "+value
+	default:
+		s.optional["spec"+path] = true
 	}
 	for line := range strings.Lines(about) {
 		s.b.WriteString("// " + strings.TrimRight(line, "\r\n") + "\n")
@@ -97,7 +121,7 @@ func (s *simpleSchema) typeOf(path, kind string, depth int) string {
 	case isMap:
 		return "{[string]: " + s.typeOf(path, value, depth+1) + "}"
 	case isNamed:
-		nested := &simpleSchema{imports: s.imports, types: s.types}
+		nested := &simpleSchema{imports: s.imports, types: s.types, optional: s.optional, required: s.required}
 		nested.fields(path, named, depth+1)
 		s.reasons = append(s.reasons, nested.reasons...)
 		return "{\n" + nested.b.String() + "}"

@@ -18,6 +18,7 @@ var comparing = []string{
 // mayReadMessages are the files that ask what a message is, each with the reason.
 var mayReadMessages = map[string]string{
 	"cmd/operetta/documents.go": "the reader of YAML says the line in its text alone; only where a person is sent rests on it",
+	"cmd/operetta/exit.go":      "it asks whether an error says something before those that are joined in it, and not what they say",
 	"engine/cluster/schema.go":  "the library gives its faults no code; only the wording of a fault that is shown anyway rests on it",
 	"engine/crd/report.go":      "only the full stop at the end of a sentence rests on it, before a rule is put behind it",
 	"engine/plan/text.go":       "only whether a line repeats the path that the message has rests on it",
