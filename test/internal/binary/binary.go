@@ -58,6 +58,10 @@ func Once(root string, dir *string) func() (string, error) {
 // of tests need the same program: it is linked into bin/tests when it has changed, and to is another name of that file.
 // The go command removes a program before it writes it anew, so whoever runs one keeps it.
 func To(ctx context.Context, root, to, program string) error {
+	root, err := filepath.Abs(root) // the go command takes a path as one below its own folder
+	if err != nil {
+		return fmt.Errorf("building %s: %w", program, err)
+	}
 	shared := filepath.Join(root, "bin", "tests", filepath.Base(program))
 	if err := os.MkdirAll(filepath.Dir(shared), 0o755); err != nil {
 		return err
