@@ -40,10 +40,11 @@ const vetLong = `Check packages without a cluster. The checks are:
     the neighbour of that version and back, unless the package says what gets lost;
   - the package works for many resources: each value of an enumeration and of a boolean, the
     bounds of numbers, fields that are left out, lists and maps without, with one and with two
-    elements and with the numbers of elements that the package names; in all combinations or, if these are more than --bound, in pairs. For each of
-    them, a rollout in memory has to render without faults, become ready, come to rest, and
-    lead back when the spec changes and changes back. The objects of inputs are made up as
-    well: absent, and with the values that the package compares what it reads with.
+    elements, and with the numbers of elements that the package names; in all combinations or,
+    if these are more than --bound, in pairs. For each of them, a rollout in memory has to
+    render without faults, become ready, come to rest, and lead back when the spec changes and
+    changes back. The objects of inputs are made up as well: absent, and with the values that
+    the package compares what it reads with.
 
 The last check is not a proof: it tries the branches of the schema, not every value. If there are
 too many values, such as 5,000, it says how many it has tried. Each fault is followed by the

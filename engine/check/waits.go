@@ -93,7 +93,7 @@ func (t *trial) waits() []*wait {
 // dropExcluded takes the components away that do not exist with this specification: what is waited for does not come from them.
 func (t *trial) dropExcluded(w *wait) {
 	w.follows = slices.DeleteFunc(w.follows, func(name string) bool {
-		if !t.excludedBySpec(name) {
+		if !excludedBySpec(t.program.Syntax(), t.last.Components, name) {
 			return false
 		}
 		w.hint = "component " + name + " does not exist for this resource, so nothing of it comes: refer to it only under the condition that it does"
@@ -103,16 +103,18 @@ func (t *trial) dropExcluded(w *wait) {
 
 // excludedBySpec reports whether a component does not exist whatever is in the cluster: its when, or that of one that it depends on, is
 // false, and reads nothing but the specification.
-func (t *trial) excludedBySpec(name string) bool {
-	at := slices.IndexFunc(t.last.Components, func(c rollout.ComponentPreview) bool { return c.Name == name && c.State == status.Excluded })
+func excludedBySpec(index *syntax.Index, components []rollout.ComponentPreview, name string) bool {
+	at := slices.IndexFunc(components, func(c rollout.ComponentPreview) bool { return c.Name == name && c.State == status.Excluded })
 	if at < 0 {
 		return false
 	}
-	c := t.last.Components[at].Source
+	c := components[at].Source
 	if c.When.Verdict != program.False {
-		return slices.ContainsFunc(c.Edges, func(e program.Edge) bool { return e.Origin != program.Derived && !e.Optional && t.excludedBySpec(e.To) })
+		return slices.ContainsFunc(c.Edges, func(e program.Edge) bool {
+			return e.Origin != program.Derived && !e.Optional && excludedBySpec(index, components, e.To)
+		})
 	}
-	by := t.program.Syntax().PathRestsOn("components", name, "when")
+	by := index.PathRestsOn("components", name, "when")
 	return len(by) > 0 && !slices.ContainsFunc(by, func(r syntax.Reference) bool { return r.Path[0] != "cr" })
 }
 
@@ -132,7 +134,7 @@ func (t *trial) waitOf(c rollout.ComponentPreview) *wait {
 	case status.ReasonRequirement:
 		w.excused = w.excused || slices.ContainsFunc(c.Source.Requires, func(p program.Predicate) bool { return p.Verdict == program.False })
 	case status.ReasonNotReady:
-		w.excused = w.excused || !t.falseAlone(c)
+		w.excused = w.excused || !falseAlone(c)
 	default:
 		w.excused = true
 	}
@@ -189,7 +191,7 @@ func (t *trial) exists(path []string) bool {
 
 // falseAlone reports whether predicates that are false are all that a component waits for, and if so whether
 // they are about objects whose controllers are simulated.
-func (t *trial) falseAlone(c rollout.ComponentPreview) bool {
+func falseAlone(c rollout.ComponentPreview) bool {
 	wrong := false
 	for _, p := range c.Source.Verify {
 		switch p.Verdict {

@@ -48,11 +48,12 @@ func (x *Examples) Counted() []Counted {
 // countedBy adds what an operator says of the number of elements: a comparison of len with a literal, or a list unified with
 // list.MaxItems or the like.
 func countedBy(op token.Token, a, b ast.Expr, add func(list ast.Expr, counts ...int)) {
-	call, name := calledIn(a), ""
+	call := calledIn(a)
 	if call == nil || len(call.Args) != 1 {
 		return
 	}
-	if name = function(call.Fun); name == "len" && comparing[op] {
+	name := function(call.Fun)
+	if name == "len" && comparing[op] {
 		if n, ok := wholeNumber(b); ok {
 			add(call.Args[0], n-1, n, n+1)
 		}

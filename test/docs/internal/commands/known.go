@@ -64,6 +64,7 @@ var Left = map[string]string{
 	"operetta vet --report ./shop": "a script of cmd/operetta runs it on the same package",
 	"kubectl delete validatingwebhookconfigurations,mutatingwebhookconfigurations operetta-webhooks.operetta-system":     "nobody has installed webhooks; TestWhatInstallPrintsServesWebhooks has such configurations",
 	`kubectl patch crd webapps.example.com --type merge -p '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'`: "TestWhatInstallPrintsServesWebhooks sends this patch",
+	"operetta run --dry-run ./shop -f FILE":                                                                  "FILE is a resource that the reader writes; the script dryrun of cmd/operetta runs it on resources that do not become ready",
 	"operetta vet --timeout 5m ./large":                                                                      "the script vet_large of cmd/operetta has such a package, and a shorter time",
 	"operetta install ./hello --as-packages | kubectl apply --server-side -f -":                              "test/rights applies what is printed of such a package, and runs its operator",
 	"operetta install ./hello --as-packages":                                                                 "the same",
