@@ -56,7 +56,7 @@ func (s *env) planned(code int, args ...string) plan.Plan {
 	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
 		s.T.Fatalf("operetta plan: exit code %v, want %d: %v\n%s\n%s", cmd.ProcessState, code, err, said.String(), out)
 	}
-	if strings.Contains(said.String()+string(out), "canary") {
+	if strings.Contains(said.String()+string(out), "canary-of-the-plan") {
 		s.T.Errorf("the plan shows what a Secret holds:\n%s", out)
 	}
 	if all := s.RequestsOf(from, user); len(all) == 0 || len(all.Mutating()) > 0 {
