@@ -32,11 +32,11 @@ func (c Code) String() string {
 
 // A Position is a place in a package's files.
 type Position struct {
-	File string
-	Line int
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
 	// Use is the place that uses a template or another shared field at the position, as
 	// "file:line", or "".
-	Use string
+	Use string `json:"usedAt,omitempty"`
 }
 
 // IsZero reports whether there is no position.

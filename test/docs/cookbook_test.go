@@ -95,10 +95,11 @@ func TestExamplesOfTheGuidesWork(t *testing.T) {
 		right, wrong int
 		reason       string
 	}{
-		"cookbook": {page: "docs/cookbook.md", right: 6, reason: "each recipe is a package that a reader copies"},
-		"agents":   {page: "docs/agents.md", right: 6, wrong: 6, reason: "each rule has a right and a wrong example"},
-		"helm":     {page: "docs/helm.md", right: 1, reason: "the page shows a chart as a package"},
-		"kro":      {page: "docs/kro.md", right: 1, reason: "the page shows a ResourceGraphDefinition as a package"},
+		"cookbook":    {page: "docs/cookbook.md", right: 6, reason: "each recipe is a package that a reader copies"},
+		"agents":      {page: "docs/agents.md", right: 6, wrong: 6, reason: "each rule has a right and a wrong example"},
+		"helm":        {page: "docs/helm.md", right: 1, reason: "the page shows a chart as a package"},
+		"kubebuilder": {page: "docs/kubebuilder.md", right: 1, reason: "the page shows a reconciler as a package"},
+		"kro":         {page: "docs/kro.md", right: 1, reason: "the page shows a ResourceGraphDefinition as a package"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
