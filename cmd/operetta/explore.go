@@ -55,16 +55,12 @@ func runExplore(s streams, snapshot *source.Snapshot, limits worker.Limits, args
 		return usageError{err}
 	}
 	f := finding{Digest: snapshot.Digest()}
-	withTests, err := compile(snapshot)
+	p, tests, err := loadTests(snapshot)
 	if err != nil {
 		f.Faults = faultsOf(err)
 		return json.NewEncoder(s.out).Encode(f)
 	}
-	p, err := compile(snapshot.WithoutTests())
-	if err != nil {
-		return err
-	}
-	tests := slices.DeleteFunc(testcase.Read(withTests), func(t testcase.Test) bool {
+	tests = slices.DeleteFunc(tests, func(t testcase.Test) bool {
 		return !pattern.MatchString(t.Name) || slices.Contains(request.Failed, t.Name)
 	})
 	answers := json.NewEncoder(s.out)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/testcase"
 )
@@ -311,15 +312,17 @@ var coveredNouns = map[testcase.PointKind]string{
 // runTests runs the tests of a package in this process.
 func runTests(snapshot *source.Snapshot) finding {
 	f := finding{Digest: snapshot.Digest()}
-	withTests, err := compile(snapshot)
-	if err != nil {
-		f.Faults = faultsOf(err)
-		return f
-	}
-	p, err := compile(snapshot.WithoutTests())
+	p, tests, err := loadTests(snapshot)
 	if err == nil {
-		f.Tests, f.Covered, err = testcase.Run(context.Background(), p, testcase.Read(withTests))
+		f.Tests, f.Covered, err = testcase.Run(context.Background(), p, tests)
 	}
 	f.Faults = truncateFaults(faultsOf(err))
 	return f
+}
+
+// loadTests compiles a package and reads its tests. It errors with the faults of the package; those of a test are in it.
+func loadTests(snapshot *source.Snapshot) (p *program.Program, tests []testcase.Test, err error) {
+	defer recoverCompiler(snapshot, &err)
+	p, tests, err = testcase.Load(snapshot)
+	return p, tests, ofPackage(snapshot, err)
 }
