@@ -167,8 +167,8 @@ func TestATestThatIsWrittenWronglyFailsAlone(t *testing.T) {
 	}{
 		"a field that a test does not have": {
 			reason: "the misspelled name is said with what was meant",
-			test:   given + "\nwnat: {}",
-			want:   []string{`shop_test.cue:4: tests."it is wrong".wnat: unknown field (did you mean want?)`},
+			test:   given + "\nwants: {}",
+			want:   []string{`shop_test.cue:4: tests."it is wrong".wants: unknown field (did you mean want?)`},
 		},
 		"a field that a want does not have": {
 			reason: "it is one far below the test, too",
@@ -187,9 +187,9 @@ func TestATestThatIsWrittenWronglyFailsAlone(t *testing.T) {
 		},
 		"two faults": {
 			reason: "each has its line",
-			test:   given + "\nwnat: {}\ngivn: {}",
+			test:   given + "\nwants: {}\ngivn: {}",
 			want: []string{
-				`shop_test.cue:4: tests."it is wrong".wnat: unknown field (did you mean want?)`,
+				`shop_test.cue:4: tests."it is wrong".wants: unknown field (did you mean want?)`,
 				`shop_test.cue:5: tests."it is wrong".givn: unknown field (did you mean given?)`,
 			},
 		},
@@ -224,7 +224,7 @@ func TestAPackageThatDoesNotLoadHasNoTests(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ reason, program, tests, want string }{
 		"a fault of the package":             {"it is none of a test", shop + "componets: {}\n", "tests: t: {}", `componets`},
-		"a fault of both":                    {"who mends one wants to see the other", shop + "componets: {}\n", "tests: t: wnat: {}", `wnat`},
+		"a fault of both":                    {"who mends one wants to see the other", shop + "componets: {}\n", "tests: t: wants: {}", `wants`},
 		"a name that is nowhere":             {"the file says nothing that could be read", shop, "tests: t: given: cr: spec: nobody", `nobody`},
 		"a hidden field that is ambiguous":   {"every test may refer to it", shop, "_x: 1 & 2\ntests: t: {}", `_x`},
 		"a part of the package in the tests": {"it would be there only with them", shop, "componets: {}\ntests: t: {}", `componets`},
