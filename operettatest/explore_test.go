@@ -81,6 +81,8 @@ func TestFaultsAreThoseOfTheTestsInCUE(t *testing.T) {
 		"it dies":                  {"what is left of it is found", operettatest.Faults{CrashAfter: []int{2, 1, 3}}, nil},
 		"a response is lost":       {"the write is seen by the next reconcile", operettatest.Faults{LoseAt: 3}, nil},
 		"a write is refused":       {"it is tried again", operettatest.Faults{RefuseAt: 9}, nil},
+		"its cache is behind":      {"it catches up, and then the operator rests", operettatest.Faults{FrozenCache: true}, nil},
+		"it dies with that":        {"the new process sees the old state, too", operettatest.Faults{FrozenCache: true, CrashAfter: []int{2, 1}}, nil},
 		"a crash that never comes": {"a test that shows nothing fails", operettatest.Faults{CrashAfter: []int{999}}, []string{"faults: crash after write 999: that has not happened, the step has N writes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,5 +125,13 @@ func TestAFrozenCacheDoesNotShowTheChange(t *testing.T) {
 	c.Run(t)
 	if got := replicas(); got != int64(5) {
 		t.Errorf("%v replicas after that, want 5", got)
+	}
+	cr = c.CR()
+	cr["spec"] = map[string]any{"image": "nginx:1.25", "replicas": 7}
+	c.Disturb(operettatest.Faults{FrozenCache: true})
+	c.Put(t, cr)
+	c.Run(t)
+	if got := replicas(); got != int64(7) || c.Phase() != "Ready" {
+		t.Errorf("%v replicas once the cache has caught up, and it is %s, want 7 and Ready", got, c.Phase())
 	}
 }

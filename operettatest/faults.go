@@ -16,7 +16,8 @@ type Faults struct {
 	LoseAt int
 	// RefuseAt is a write that the API server answers with an error; 0 is none.
 	RefuseAt int
-	// FrozenCache is true if the operator's cache shows the state of now.
+	// FrozenCache is true if the operator's cache shows the state of now. In a Run it catches up after three reconciles,
+	// and then the operator goes on until it rests; a RunOnce is over before that.
 	FrozenCache bool
 }
 
@@ -31,7 +32,8 @@ func (c *Cluster) Disturb(f Faults) {
 // test if that does not happen, or if a fault of Disturb does not.
 func (c *Cluster) Run(t testing.TB) {
 	t.Helper()
-	c.act(t, func(w *dryrun.World) error { return w.Run(t.Context(), func(dryrun.Step) {}) })
+	faults := c.faults
+	c.act(t, func(w *dryrun.World) error { return faults.Rest(t.Context(), w, func(dryrun.Step) {}) })
 }
 
 // RunOnce is Run for one reconcile.

@@ -20,6 +20,8 @@ import (
 type exploreRequest struct {
 	// Pattern selects tests by their names.
 	Pattern string `json:"pattern"`
+	// Failed are the names of those that are left out, because they fail already as they are written.
+	Failed []string `json:"failed,omitempty"`
 	// Bound is how many schedules of each test are tried at most, and Schedule the name of the only one.
 	Bound    int    `json:"bound"`
 	Schedule string `json:"schedule,omitempty"`
@@ -53,16 +55,14 @@ func runExplore(s streams, snapshot *source.Snapshot, limits worker.Limits, args
 		return usageError{err}
 	}
 	f := finding{Digest: snapshot.Digest()}
-	withTests, err := compile(snapshot)
+	p, tests, err := loadTests(snapshot)
 	if err != nil {
 		f.Faults = faultsOf(err)
 		return json.NewEncoder(s.out).Encode(f)
 	}
-	p, err := compile(snapshot.WithoutTests())
-	if err != nil {
-		return err
-	}
-	tests := slices.DeleteFunc(testcase.Read(withTests), func(t testcase.Test) bool { return !pattern.MatchString(t.Name) })
+	tests = slices.DeleteFunc(tests, func(t testcase.Test) bool {
+		return !pattern.MatchString(t.Name) || slices.Contains(request.Failed, t.Name)
+	})
 	answers := json.NewEncoder(s.out)
 	f.Explored, err = testcase.Explore(context.Background(), p, tests, testcase.ExploreOptions{
 		Bound: request.Bound, Schedule: request.Schedule, Progress: tellProgress(s, unitExplored), Enough: enough(limits),

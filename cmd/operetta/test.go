@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/testcase"
 )
@@ -159,22 +160,22 @@ func (o testOptions) testFolders(ctx context.Context, s streams, dirs []string, 
 		if err != nil && ctx.Err() != nil {
 			until := fmt.Sprintf("%d of %s were tested", i, count(len(dirs), "package"))
 			if len(tested.Tests) > 0 {
-				until = fmt.Sprintf("%s was explored in %d of %s", dir, len(tested.Explored), count(len(tested.Tests), "test"))
+				until = fmt.Sprintf("%s was explored in %d of %s", dir, len(tested.Explored), count(len(tested.Tests)-len(tested.failedTests()), "test"))
 			}
 			tested.Package, tested.Error = cmp.Or(tested.Package, dir), "interrupted"
 			return append(all, tested), errors.New("interrupted: " + until + ", and what was found until then is above")
 		}
 		if err != nil {
 			printFaults(s.err, faultsOf(err))
-			tested = testedPackage{Package: dir, Error: err.Error()}
+			tested.Package, tested.Error = dir, err.Error() // tests that failed before they were explored are told, too
 		}
 		all = append(all, tested)
 	}
 	return all, nil
 }
 
-// testFolder runs the tests of the package in a folder, in a worker process, and explores them if they pass. It errors
-// with the faults of the package.
+// testFolder runs the tests of the package in a folder, in a worker process, and explores those that pass. It
+// errors with the faults of the package.
 func (o testOptions) testFolder(ctx context.Context, s streams, dir string, pattern *regexp.Regexp) (testedPackage, error) {
 	snapshot, err := loader.FolderWithTests(dir)
 	if err != nil {
@@ -197,13 +198,15 @@ func (o testOptions) testFolder(ctx context.Context, s streams, dir string, patt
 		o.update = false // what fails now has no value that could be replaced
 		return o.testFolder(ctx, s, dir, pattern)
 	}
-	if err != nil || !o.explore || out.failed() {
+	failed := out.failedTests()
+	passed := len(out.Tests) - len(failed)
+	if err != nil || !o.explore || passed == 0 {
 		return out, err
 	}
 	bar := newProgress(s, dir)
 	defer bar.end()
-	request := exploreRequest{Pattern: o.pattern, Bound: o.bound, Schedule: o.schedule}
-	out.Explored, err = e.explore(ctx, snapshot, request, len(out.Tests), bar.tell)
+	request := exploreRequest{Pattern: o.pattern, Failed: failed, Bound: o.bound, Schedule: o.schedule}
+	out.Explored, err = e.explore(ctx, snapshot, request, passed, bar.tell)
 	return out, err
 }
 
@@ -223,8 +226,18 @@ func (o testOptions) runTests(ctx context.Context, e *examiner, snapshot *source
 
 // failed reports whether a test of the package has failed, or the package itself.
 func (p testedPackage) failed() bool {
-	return p.Error != "" || slices.ContainsFunc(p.Tests, func(r testcase.Result) bool { return len(r.Differences) > 0 }) ||
-		slices.ContainsFunc(p.Explored, failedExploration)
+	return p.Error != "" || len(p.failedTests()) > 0 || slices.ContainsFunc(p.Explored, failedExploration)
+}
+
+// failedTests returns the names of the tests that have failed as they are written.
+func (p testedPackage) failedTests() []string {
+	var out []string
+	for _, r := range p.Tests {
+		if len(r.Differences) > 0 {
+			out = append(out, r.Name)
+		}
+	}
+	return out
 }
 
 // print prints the tests that have failed, and how many there are.
@@ -299,15 +312,17 @@ var coveredNouns = map[testcase.PointKind]string{
 // runTests runs the tests of a package in this process.
 func runTests(snapshot *source.Snapshot) finding {
 	f := finding{Digest: snapshot.Digest()}
-	withTests, err := compile(snapshot)
-	if err != nil {
-		f.Faults = faultsOf(err)
-		return f
-	}
-	p, err := compile(snapshot.WithoutTests())
+	p, tests, err := loadTests(snapshot)
 	if err == nil {
-		f.Tests, f.Covered, err = testcase.Run(context.Background(), p, testcase.Read(withTests))
+		f.Tests, f.Covered, err = testcase.Run(context.Background(), p, tests)
 	}
 	f.Faults = truncateFaults(faultsOf(err))
 	return f
+}
+
+// loadTests compiles a package and reads its tests. It errors with the faults of the package; those of a test are in it.
+func loadTests(snapshot *source.Snapshot) (p *program.Program, tests []testcase.Test, err error) {
+	defer recoverCompiler(snapshot, &err)
+	p, tests, err = testcase.Load(snapshot)
+	return p, tests, ofPackage(snapshot, err)
 }

@@ -40,7 +40,7 @@ func junitOf(all []testedPackage) []byte {
 		suite := junitSuite{Name: p.Package, Tests: len(p.Tests)}
 		if p.Error != "" {
 			failure := &junitFailure{Message: "the package cannot be tested", Text: p.Error}
-			suite.Tests, suite.Failures, suite.Cases = 1, 1, []junitCase{{Package: p.Package, Name: "the package", Failure: failure}}
+			suite.Tests, suite.Failures, suite.Cases = suite.Tests+1, 1, []junitCase{{Package: p.Package, Name: "the package", Failure: failure}}
 		}
 		for _, r := range p.Tests {
 			c := junitCase{Package: p.Package, Name: r.Name, File: r.Position.File, Line: r.Position.Line}

@@ -13,7 +13,8 @@
 // It decides nothing itself: package render makes the decision as a reconcile would, and this package compares
 // it with what the test wants. Only what a test writes is compared. A value has to be the same, and a constraint has to hold.
 //
-//	results, covered, err := testcase.Run(ctx, p, testcase.Read(withTests))
+//	p, tests, err := testcase.Load(withTests)
+//	results, covered, err := testcase.Run(ctx, p, tests)
 //	for _, r := range results { ... } // r.Differences
 //
 // It neither finds the files (package source) nor prints results (the command does).

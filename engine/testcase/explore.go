@@ -96,7 +96,10 @@ var errImpossible = errors.New("a step cannot begin so early")
 // explore tries the schedules of the test until one ends otherwise.
 func (e *explorer) explore(ctx context.Context) (Exploration, error) {
 	out := Exploration{Name: e.test.Name, Position: e.test.Position}
-	var err error
+	err := e.test.faults.OrNil()
+	if err != nil {
+		return out, err
+	}
 	if e.input, err = e.test.given(e.program); err != nil {
 		return out, err
 	}

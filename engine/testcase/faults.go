@@ -1,6 +1,7 @@
 package testcase
 
 import (
+	"context"
 	"fmt"
 
 	"operetta.dev/engine/cluster/faulty"
@@ -15,9 +16,13 @@ type Faults struct {
 	LoseAt int `json:"loseAt"`
 	// RefuseAt is a write that the API server answers with an error.
 	RefuseAt int `json:"refuseAt"`
-	// FrozenCache says that the operator's cache shows the state before the step.
+	// FrozenCache says that the operator's cache shows the state before the step, for at most frozenReconciles.
 	FrozenCache bool `json:"frozenCache"`
 }
+
+// frozenReconciles is after how many reconciles a frozen cache catches up, in a step that runs to rest: with a cache that
+// never shows what it has written, the operator would write it again without end. It is the most that schedules try.
+const frozenReconciles = 3
 
 // Begin comes before what the step changes: a frozen cache does not show that.
 func (f Faults) Begin(w *dryrun.World) {
@@ -39,4 +44,29 @@ func (f Faults) While(w *dryrun.World, act func() error) (missed string, err err
 		missed = fmt.Sprintf("%s: that has not happened, the step has %d writes", pending, w.Writes())
 	}
 	return missed, err
+}
+
+// Rest lets the operator act until nothing changes any more, and shows each step in which something did. It is for While:
+// a frozen cache catches up on the way. It errors if the context ends, or if it does not come to rest.
+func (f Faults) Rest(ctx context.Context, w *dryrun.World, show func(dryrun.Step)) error {
+	frozen := 0
+	if f.FrozenCache {
+		frozen = frozenReconciles
+	}
+	if err := catchUp(ctx, w, frozen, show); err != nil {
+		return err
+	}
+	return w.Run(ctx, show)
+}
+
+// catchUp lets the operator reconcile so many times with a cache that may be frozen, and then ends that. It errors if the
+// context ends.
+func catchUp(ctx context.Context, w *dryrun.World, reconciles int, show func(dryrun.Step)) error {
+	for range reconciles {
+		if err := w.Round(ctx, show); err != nil {
+			return err
+		}
+	}
+	w.ThawCaches()
+	return nil
 }

@@ -108,12 +108,9 @@ func (p *played) rest(ctx context.Context, disturbed bool) error {
 	inner, stop := context.WithCancel(ctx)
 	defer stop()
 	restarts, gone := world.Restarts(), false
-	for range p.frozenRounds(disturbed) {
-		if err := world.Round(ctx, p.note); err != nil {
-			return err
-		}
+	if err := catchUp(ctx, world, p.frozenRounds(disturbed), p.note); err != nil {
+		return err
 	}
-	world.ThawCaches()
 	err := world.Run(inner, func(s dryrun.Step) {
 		p.note(s)
 		if disturbed && p.away && world.Restarts() > restarts {

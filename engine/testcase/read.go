@@ -20,38 +20,61 @@ type Test struct {
 	// Position is where it is written.
 	Position fault.Position
 	value    cue.Value
+	// faults are what is wrong with how it is written: it fails with them, and is not run.
+	faults fault.Faults
 }
 
-// Load returns the package of a snapshot that has its tests, as it runs without them, and the tests. It errors with
-// the faults of the package.
+// Load returns the package of a snapshot that has its tests, as it runs without them, and the tests in the order in which
+// they are written. It errors with the faults of the package; those of one test are the test's, and the others can be run.
 func Load(withTests *source.Snapshot) (*program.Program, []Test, error) {
-	tests, err := program.Load(withTests)
+	tests, faults, err := program.Suspect(withTests)
 	if err != nil {
 		return nil, nil, err
+	}
+	read, all := read(tests, faults)
+	if !all {
+		return nil, nil, faults
 	}
 	p, err := program.Load(withTests.WithoutTests())
 	if err != nil {
 		return nil, nil, err
 	}
-	return p, Read(tests), nil
+	return p, read, nil
 }
 
-// Read returns the tests of a package that was loaded with them, in the order in which they are written.
-func Read(p *program.Program) []Test {
+// read returns the tests of a package that was compiled with them, each with its faults, and whether these are all faults.
+func read(p *program.Program, faults fault.Faults) (out []Test, all bool) {
+	of := map[string]fault.Faults{}
+	for _, f := range faults {
+		if name, is := testAt(f.Path); is {
+			of[name] = append(of[name], f)
+		} else {
+			return nil, false
+		}
+	}
 	tests := p.Static().Lookup("tests")
 	if !tests.Exists() {
-		return nil
+		return nil, len(faults) == 0
 	}
 	fields, err := tests.Fields()
 	if err != nil {
-		return nil // loading the package has said why
+		return nil, len(faults) == 0 // what is wrong is among them
 	}
-	var out []Test
 	for fields.Next() {
-		v := fields.Value()
-		out = append(out, Test{Name: fields.Selector().Unquoted(), Position: program.PositionOf(v), value: v})
+		name, v := fields.Selector().Unquoted(), fields.Value()
+		out = append(out, Test{Name: name, Position: program.PositionOf(v), value: v, faults: of[name]})
+		delete(of, name)
 	}
-	return out
+	return out, len(of) == 0
+}
+
+// testAt returns the name of the test that a path of the package leads into.
+func testAt(path string) (name string, is bool) {
+	at := cue.ParsePath(path).Selectors()
+	if len(at) < 2 || at[0].String() != "tests" || at[1].LabelType() != cue.StringLabel {
+		return "", false
+	}
+	return at[1].Unquoted(), true
 }
 
 // state is what people and controllers write, in given and in steps.

@@ -55,6 +55,9 @@ func Run(ctx context.Context, p *program.Program, tests []Test) ([]Result, []Poi
 
 // run returns what is decided otherwise than the test wants.
 func (t Test) run(ctx context.Context, p *program.Program, covered *coverage) []Difference {
+	if len(t.faults) > 0 {
+		return t.miswritten()
+	}
 	in, err := t.given(p)
 	if err != nil {
 		return t.wrong(err)
@@ -91,6 +94,21 @@ func (t Test) run(ctx context.Context, p *program.Program, covered *coverage) []
 		}
 	}
 	return nil
+}
+
+// miswritten returns the faults of the test as its only differences, with what to write instead.
+func (t Test) miswritten() []Difference {
+	var out []Difference
+	for _, f := range t.faults {
+		text := f.Text()
+		if f.Hint != "" {
+			text += " (" + f.Hint + ")"
+		}
+		at := f.Position
+		at.Use = "" // the contract is used by the package, and its line says nothing about the test
+		out = append(out, Difference{Position: at, Message: text})
+	}
+	return out
 }
 
 // wrong returns an error as the only differences of a test.

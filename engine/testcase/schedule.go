@@ -77,7 +77,7 @@ func schedules(writes []int) (one, two []schedule) {
 			away.away = true
 			two = append(two, away, schedule{step: step, early: k, plan: faulty.Plan{CrashAfter: []int{k + 1}}})
 		}
-		one = append(one, schedule{step: step, frozen: 1}, schedule{step: step, frozen: 3})
+		one = append(one, schedule{step: step, frozen: 1}, schedule{step: step, frozen: frozenReconciles})
 	}
 	one = append(one, schedule{controllers: dryrun.ActAtRest}, schedule{controllers: dryrun.ActAfterWrites})
 	return one, two

@@ -265,7 +265,7 @@ func (r *run) act(ctx context.Context, s step) (err error) {
 	r.missed, err = s.Faults.While(world, func() error {
 		switch s.Run {
 		case runToRest:
-			return world.Run(ctx, show)
+			return s.Faults.Rest(ctx, world, show)
 		case runOnce:
 			return world.Round(ctx, show)
 		case runNever:

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/testcase"
@@ -131,6 +133,11 @@ func TestStepsAreTakenOneAfterTheOther(t *testing.T) {
 		"the response of a write is lost":           {`{faults: loseAt: 3, want: {ready: true, writes: created: 4}}`, nil},
 		"a write is refused":                        {`{faults: refuseAt: 3, want: {ready: true, writes: created: 4}}`, nil},
 		"its cache is behind":                       {`{}, {cr: spec: size: 4, run: "once", faults: frozenCache: true, want: live: data: cm: data: size: "3"}, {want: live: data: cm: data: size: "4"}`, nil},
+		"its cache catches up":                      {`{}, {cr: spec: size: 4, faults: frozenCache: true, want: {ready: true, live: data: cm: data: size: "4", writes: {created: 0, updated: 1, deleted: 0}}}`, nil},
+		"its cache is behind from the start":        {`{faults: frozenCache: true, want: {ready: true, writes: {created: 4, updated: 0, deleted: 0}}}`, nil},
+		"it dies while its cache is behind":         {`{}, {cr: spec: size: 4, faults: {frozenCache: true, crashAfter: [1, 1]}, want: {ready: true, live: data: cm: data: size: "4"}}`, nil},
+		"its cache is behind as it is deleted":      {`{}, {delete: true, faults: frozenCache: true, want: {gone: true, writes: deleted: 4}}`, nil},
+		"a crash that no write causes":              {`{}, {faults: {frozenCache: true, crashAfter: [99]}}`, []string{`shop_test.cue:6: steps[1].faults: crash after write 99: that has not happened, the step has 0 writes`}},
 		"a fault that does not happen":              {`{faults: {crashAfter: [99], loseAt: 2}, want: ready: true}`, []string{`shop_test.cue:6: steps[0].faults: crash after write 99: that has not happened, the step has 9 writes`}},
 		"a pattern over live objects":               {`{want: live: [string]: cm: data: size: "3"}`, []string{`shop_test.cue:6: steps[0].live.door.cm.data.size: want "3", and there is none, but token`}},
 		"no controller acts":                        {`{controllers: "never", want: {ready: true}}`, nil},
@@ -144,6 +151,89 @@ func TestStepsAreTakenOneAfterTheOther(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("differences (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestATestThatIsWrittenWronglyFailsAlone has a test that the contract does not accept beside one that it does.
+func TestATestThatIsWrittenWronglyFailsAlone(t *testing.T) {
+	t.Parallel()
+	const given = `given: cr: spec: name: "ann"`
+	for name, c := range map[string]struct {
+		reason string
+		test   string
+		want   []string
+	}{
+		"a field that a test does not have": {
+			reason: "the misspelled name is said with what was meant",
+			test:   given + "\nwants: {}",
+			want:   []string{`shop_test.cue:4: tests."it is wrong".wants: unknown field (did you mean want?)`},
+		},
+		"a field that a want does not have": {
+			reason: "it is one far below the test, too",
+			test:   given + "\nwant: {\nobject: {}\n}",
+			want:   []string{`shop_test.cue:5: tests."it is wrong".want.object: unknown field (did you mean objects?)`},
+		},
+		"a field that a step does not have": {
+			reason: "an element of a list is no other than a field",
+			test:   given + "\nsteps: [{}, {fault: {}}]",
+			want:   []string{`shop_test.cue:4: tests."it is wrong".steps[1].fault: unknown field (did you mean faults?)`},
+		},
+		"a value of another type": {
+			reason: "what contradicts the contract is no fault of the package",
+			test:   given + "\nwant: error: 5",
+			want:   []string{`shop_test.cue:4: tests."it is wrong".want.error: invalid value 5 (must be string)`},
+		},
+		"two faults": {
+			reason: "each has its line",
+			test:   given + "\nwants: {}\ngivn: {}",
+			want: []string{
+				`shop_test.cue:4: tests."it is wrong".wants: unknown field (did you mean want?)`,
+				`shop_test.cue:5: tests."it is wrong".givn: unknown field (did you mean given?)`,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, tests := loadTests(t, shop, "package shop\n\ntests: \"it is wrong\": {"+c.test+"}\ntests: right: {"+given+"}\n")
+			results, _, err := testcase.Run(t.Context(), p, tests)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string][]string{}
+			for _, r := range results {
+				got[r.Name] = nil
+				for _, d := range r.Differences {
+					got[r.Name] = append(got[r.Name], d.String())
+				}
+			}
+			if diff := cmp.Diff(map[string][]string{"it is wrong": c.want, "right": nil}, got); diff != "" {
+				t.Errorf("%s: differences (-want +got):\n%s", c.reason, diff)
+			}
+			found, err := testcase.Explore(t.Context(), p, tests, testcase.ExploreOptions{Bound: 1})
+			if err != nil || found[0].Error == "" || found[1].Error != "" {
+				t.Errorf("%s: explored, they are %+v, error %v", c.reason, found, err)
+			}
+		})
+	}
+}
+
+// TestAPackageThatDoesNotLoadHasNoTests: no test says what is wrong with the package.
+func TestAPackageThatDoesNotLoadHasNoTests(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ reason, program, tests, want string }{
+		"a fault of the package":             {"it is none of a test", shop + "componets: {}\n", "tests: t: {}", `componets`},
+		"a fault of both":                    {"who mends one wants to see the other", shop + "componets: {}\n", "tests: t: wants: {}", `wants`},
+		"a name that is nowhere":             {"the file says nothing that could be read", shop, "tests: t: given: cr: spec: nobody", `nobody`},
+		"a hidden field that is ambiguous":   {"every test may refer to it", shop, "_x: 1 & 2\ntests: t: {}", `_x`},
+		"a part of the package in the tests": {"it would be there only with them", shop, "componets: {}\ntests: t: {}", `componets`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, _, err := testcase.Load(snapshotOf(t, c.program, "package shop\n\n"+c.tests+"\n"))
+			if faults, are := errors.AsType[fault.Faults](err); !are || !strings.Contains(faults.Error(), c.want) {
+				t.Errorf("%s: %v, want faults with %q", c.reason, err, c.want)
 			}
 		})
 	}
@@ -163,6 +253,16 @@ func run(t *testing.T, tests string) []testcase.Result {
 // loadTests returns a package of one file, and the tests of another one beside it.
 func loadTests(t *testing.T, text, tests string) (*program.Program, []testcase.Test) {
 	t.Helper()
+	p, read, err := testcase.Load(snapshotOf(t, text, tests))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, read
+}
+
+// snapshotOf returns the files of a package and of its tests.
+func snapshotOf(t *testing.T, text, tests string) *source.Snapshot {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "shop")
 	err := errors.Join(
 		os.Mkdir(dir, 0o700),
@@ -176,9 +276,5 @@ func loadTests(t *testing.T, text, tests string) (*program.Program, []testcase.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, read, err := testcase.Load(snapshot)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p, read
+	return snapshot
 }
