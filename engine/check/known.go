@@ -84,7 +84,7 @@ func (t *trial) refusalIsKnown(ctx context.Context, c rollout.ComponentPreview) 
 		if o.Manifest == nil {
 			continue
 		}
-		_, err := t.world.Cluster.DryRun().Apply(ctx, o.Manifest)
+		err := refusal(ctx, t.world.Cluster, o)
 		if err == nil {
 			continue
 		}

@@ -16,6 +16,7 @@ func TestWhatIsKnownIsNotFoundAgain(t *testing.T) {
 		misspelled = `components: web: objects: cm: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "web", dat: x: "y"}`
 		twice      = `components: web: objects: cm: {apiVersion: "v1", kind: "ConfigMap", metadata: name: cr.metadata.name}`
 		own        = `components: web: {when: live.web.cm.data.x == "y", objects: cm: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "web"}}`
+		beside     = `components: web: objects: other: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "other"}`
 		host       = "components.config.objects.configmap.data.host"
 	)
 	at := func(line int, path string) fault.Faults {
@@ -29,6 +30,7 @@ func TestWhatIsKnownIsNotFoundAgain(t *testing.T) {
 	}{
 		"NothingIsKnown":           {"both are found", misspelled, nil, []string{host, "components.web"}},
 		"AMisspelledField":         {"the API server refuses nothing but the field", misspelled, at(20, "components.web.objects.cm.dat"), []string{host}},
+		"BesideAnObject":           {"the other object is written, and is no refusal", misspelled + "\n" + beside, at(20, "components.web.objects.cm.dat"), []string{host}},
 		"OfATemplate":              {"another component with the template is known", misspelled, at(20, "components.other.objects.cm.dat"), []string{host}},
 		"OneOfTwoFields":           {"the other field is still to be found", misspelled + "\ncomponents: web: objects: cm: imutable: true", at(20, "components.web.objects.cm.dat"), []string{host, "components.web"}},
 		"AnotherField":             {"another field of the object is known", misspelled, at(20, "components.web.objects.cm.data"), []string{host, "components.web"}},

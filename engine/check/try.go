@@ -302,19 +302,16 @@ func (t *trial) leadsBack(ctx context.Context, was *unstructured.Unstructured) e
 		return nil //nolint:nilerr // the schema forbids the change
 	}
 	for i, spec := range []any{simplest["spec"], was.Object["spec"]} {
-		u := t.world.Get(t.ref)
-		if u == nil {
-			return nil
-		}
-		u.Object["spec"] = spec
-		if _, err := t.world.Cluster.Put("person", u); err != nil {
+		done, err := changeSpec(ctx, t, spec)
+		if err != nil || done == nil {
 			return err
 		}
-		if err := t.run(ctx); err != nil {
-			return err
+		ready, _ := t.world.Ready(t.ref)
+		if !ready {
+			done.reportImmutable(ctx, t)
 		}
-		if ready, _ := t.world.Ready(t.ref); !ready && i == 0 {
-			return nil // the change may be forbidden
+		if !ready && i == 0 {
+			return nil // it may need another change first
 		}
 	}
 	if ready, why := t.world.Ready(t.ref); !ready && !t.uncertain && len(t.out.problems) == 0 {
