@@ -67,7 +67,7 @@ func (s *specChange) reportImmutable(ctx context.Context, t *trial) {
 				t.out.add(problem{live: t.inputsGiven(), fault: fault.Fault{
 					Position: at,
 					Path:     strings.TrimSuffix("components."+c.Name+".objects."+o.Object+"."+field, "."),
-					Message:  "the schema allows to change " + s.text() + ", but the API server then refuses the object for ever: the field is immutable",
+					Message:  "a user may change " + s.text() + ", but the API server then refuses the object for ever: the field is immutable",
 					Hint:     hintOfImmutable(o),
 				}})
 			}

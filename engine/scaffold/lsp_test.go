@@ -54,13 +54,11 @@ func TestTheStockLanguageServerLeadsFromANewPackageToTheContract(t *testing.T) {
 // positionOf returns the line and the column, from 0, of the last character of a text in a file of ASCII.
 func positionOf(t *testing.T, file, text string) (line, column int) {
 	t.Helper()
-	for line := range strings.Lines(file) {
-		if at := strings.Index(line, text); at >= 0 {
-			return strings.Count(file[:strings.Index(file, line)], "\n"), at + len(text) - 1
-		}
+	before, _, found := strings.Cut(file, text)
+	if !found {
+		t.Fatalf("there is no %q", text)
 	}
-	t.Fatalf("no line has %q", text)
-	return 0, 0
+	return strings.Count(before, "\n"), len(before) - strings.LastIndex(before, "\n") - 1 + len(text) - 1
 }
 
 // A languageServer is `cue lsp`, which talks JSON-RPC with headers as in the Language Server Protocol.
