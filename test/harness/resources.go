@@ -40,18 +40,18 @@ type MemoryLimit struct {
 	dir string
 }
 
-// ExpectKept expects that the operator has kept within its limit: that the kernel has killed none of its processes. Without a control group, the highest
-// sum of samples stands for that; it may count a worker that has ended between two of them.
+// ExpectKept expects that the operator has kept within its limit by the highest sum of samples, and that the kernel, where it enforces the limit, has
+// killed none of its processes.
 func (l MemoryLimit) ExpectKept(o *Operator) {
 	o.T.Helper()
 	peak := o.PeakMemory()
+	o.T.Logf("the operator and its workers had at most %d MiB of %d MiB (enforced by the kernel: %t)", peak>>20, l.bytes>>20, l.dir != "")
+	if peak > l.bytes {
+		o.T.Errorf("the operator and its workers had %d MiB", peak>>20)
+	}
 	if l.dir == "" {
-		if peak > l.bytes {
-			o.T.Errorf("the operator and its workers had %d MiB", peak>>20)
-		}
 		return
 	}
-	o.T.Logf("the operator and its workers had at most %d MiB, by samples, within %d MiB that the kernel enforces", peak>>20, l.bytes>>20)
 	if n := l.kills(o.T); n > 0 {
 		o.T.Errorf("the kernel has killed %d processes of the operator, which had more than %d MiB together", n, l.bytes>>20)
 	}
