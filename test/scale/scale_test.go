@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestBothOperatorsMakeTheSameObjectsAndKeepTheBudget(t *testing.T) {
+func TestBothOperatorsMakeTheSameObjectsAndOperettaKeepsTheBudget(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs a control plane")
 	}
@@ -74,10 +74,8 @@ func TestBothOperatorsMakeTheSameObjectsAndKeepTheBudget(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Log("\n" + strings.Join(text(r.rows()), "\n"))
-				took, _ := r.value(c.name, "create_wall")
-				most := maxWrites + math.Floor(took/progressEvery.Seconds())
-				if writes, _ := r.value(c.name, "create_writes"); writes > most {
-					t.Errorf("it writes %v times for each resource in %v s, more than %v", writes, took, most)
+				if c.name == nameOperetta {
+					keepsTheBudget(t, r)
 				}
 				if writes, _ := r.value(c.name, "restart_writes"); writes > 0 {
 					t.Errorf("it writes %v times at a restart", writes)
@@ -90,6 +88,18 @@ func TestBothOperatorsMakeTheSameObjectsAndKeepTheBudget(t *testing.T) {
 	}
 	if diff := cmp.Diff(made[nameHandwritten], made[nameOperetta]); diff != "" {
 		t.Errorf("the objects differ (-%s +%s):\n%s", nameHandwritten, nameOperetta, diff)
+	}
+}
+
+// keepsTheBudget compares what a creation wrote with what it may. The budget is no other operator's: the
+// handwritten one applies an object again that its cache does not have yet, how often depends on the machine.
+func keepsTheBudget(t *testing.T, r *results) {
+	t.Helper()
+	took, _ := r.value(nameOperetta, "create_wall")
+	most := maxWrites + math.Floor(took/progressEvery.Seconds())
+	writes, measured := r.value(nameOperetta, "create_writes")
+	if !measured || writes > most {
+		t.Errorf("it writes %v times for each resource in %v s, more than %v", writes, took, most)
 	}
 }
 
