@@ -46,8 +46,8 @@ const vetLong = `Check packages without a cluster. The checks are:
     changes back. The objects of inputs are made up as well: absent, and with the values that
     the package compares what it reads with.
 
-The last check is not a proof: it tries the branches of the schema, not every value. If there are
-too many values, such as 5,000, it says how many it has tried. Each fault is followed by the
+The last check is not a proof: it tries the branches of the schema, not every value. It says how
+many of the branches and of their pairs it has tried. Each fault is followed by the
 smallest resource that shows it, for operetta render -f, and the objects that it needs, for
 --live. Ctrl-C ends the check and prints what it has found so far.
 
@@ -72,9 +72,6 @@ const vetExample = `  operetta vet
 
   # Check the fields of custom kinds as well
   operetta vet --crds ./definitions ./cue/webapp
-
-  # How much of the schema do the resources cover?
-  operetta vet --coverage ./cue/webapp
 
   # Print the dependencies, each with its condition
   operetta vet --edges ./cue/webapp
@@ -101,7 +98,6 @@ func newVet(s streams) *cobra.Command {
 	cmd.Flags().BoolVar(&v.report, "report", false, "print what is not evaluated by a compiled template, or by one for each value, and how to write it")
 	cmd.Flags().IntVar(&v.bound, "bound", check.DefaultBound, "number of resources that each package is tried with at most; 0 is none")
 	cmd.Flags().DurationVar(&v.timeout, "timeout", 0, "how much processor time the check of each package may take, such as 5m (default 30s, and for the check with resources at least 2s for each of the --bound)")
-	cmd.Flags().BoolVar(&v.coverage, "coverage", false, "print how much of each schema the resources cover")
 	outputFlag(cmd, &v.output, formatText, formatJSON)
 	cmd.Flags().StringArrayVarP(&v.files, "filename", "f", nil, "file with CRDs of kinds that the packages render or read; - is standard input")
 	cmd.Flags().StringArrayVar(&v.crds, "crds", nil, "`folder` with files of such CRDs, beside the folder crds of the packages' module (repeatable)")
@@ -112,7 +108,7 @@ func newVet(s streams) *cobra.Command {
 
 // vetOptions are the flags of `operetta vet`.
 type vetOptions struct {
-	quiet, edges, strict, report, coverage bool
+	quiet, edges, strict, report bool
 	// bound is how many resources each package is tried with at most.
 	bound int
 	files []string
@@ -379,7 +375,7 @@ func (v vetOptions) printCheck(s streams, dir string, found finding) {
 	if c := found.Check; found.unfinished || c.Choices == 0 && c.Untried > 0 {
 		return // a worker that did not end has not said how far it was
 	}
-	if v.coverage || len(found.Faults)+len(found.cases()) > 0 && !v.quiet {
+	if !v.quiet {
 		printLinef(s.out, "%s: %s", dir, found.Check)
 	}
 }

@@ -74,7 +74,7 @@ var mutants = []mutant{
 	{conflict, queue, "brokers.cue", "", "\nif cr.spec.brokers > 5 {components: brokers: objects: statefulset: spec: podManagementPolicy: \"OrderedReady\"}\n"},
 
 	{duplicate, kafka, "kafka.cue", "live: _\n", "live: _\nif cr.spec.external {components: brokers: objects: again: {apiVersion: \"v1\", kind: \"Service\", metadata: name: _name, spec: ports: [{port: 1}]}}\n"},
-	{duplicate, queue, "exporter.cue", "name: \"\\(_name)-exporter\", labels: _labels}", "name: _name, labels: _labels}"},
+	{duplicate, queue, "exporter.cue", "	objects: deployment", "	objects: scrape: {apiVersion: \"v1\", kind: \"Service\", metadata: name: _name, spec: ports: [{port: 9100}]}\n	objects: deployment"},
 	{duplicate, queue, "exporter.cue", "	objects: deployment", "	objects: again: {apiVersion: \"v1\", kind: \"ConfigMap\", metadata: name: \"\\(_name)-topics\"}\n	objects: deployment"},
 	{duplicate, webapp, "extras.cue", "	objects: ingress:", "	objects: again: {apiVersion: \"v1\", kind: \"ConfigMap\", metadata: name: _name}\n	objects: ingress:"},
 

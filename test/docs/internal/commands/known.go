@@ -6,7 +6,6 @@ var Played = []string{
 	"operetta vet ./cue/webapp",
 	"operetta vet --edges ./cue/webapp",
 	"operetta vet --strict --bound 500 ./cue/...",
-	"operetta vet --coverage ./cue/webapp",
 	"operetta vet --report ./cue/webapp",
 	"operetta render ./cue/webapp -f config/samples/webapp.yaml",
 	"operetta crd ./cue/webapp | kubectl apply -f -",
