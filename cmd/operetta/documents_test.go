@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"operetta.dev/engine/fault"
 	"operetta.dev/test/machine"
 )
 
@@ -130,7 +131,7 @@ func TestLineOfAField(t *testing.T) {
 		"missing":        3,
 		"spec.a.b":       3,
 	} {
-		if got := documents[1].lineOf(splitPath(path)...); got != want {
+		if got := documents[1].lineOf(fault.Names(path)...); got != want {
 			t.Errorf("%s is in line %d, want %d", path, got, want)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -33,7 +34,8 @@ const renderLong = `Print the objects that a package renders for a custom resour
 The objects are printed in the order in which they would be applied: dependencies first. The
 state of each component goes to stderr, in the words of the resource's status: what would be
 applied now, what waits for what, what is excluded or wrong, and the line of the package that
-says so. It is what the next reconcile would decide before its first write.
+says so. It is what the next reconcile would decide before its first write. A field that the
+kind of an object does not have is a fault even while the object waits.
 
 Some objects depend on live objects. --live reads those, and the inputs of the package, from
 a file. The file has manifests as kubectl prints them, matched by kind, namespace and name,
@@ -148,7 +150,7 @@ func printRendered(s streams, o renderOptions, out render.Output) error {
 	if err != nil {
 		return err
 	}
-	return out.Faults.OrNil()
+	return slices.Concat(out.Faults, out.Refused).OrNil()
 }
 
 // printChosen prints the graph, or writes or prints the objects that are asked for.
@@ -227,7 +229,7 @@ func (d document) locate(faults fault.Faults) fault.Faults {
 		if rule := f.Position.String(); rule != "" {
 			f.Hint = strings.TrimPrefix(f.Hint+"; the rule is "+rule, "; ")
 		}
-		f.Position = fault.Position{File: d.file, Line: d.lineOf(splitPath(f.Path)...)}
+		f.Position = fault.Position{File: d.file, Line: d.lineOf(fault.Names(f.Path)...)}
 		out[i] = f
 	}
 	return out

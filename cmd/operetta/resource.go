@@ -172,23 +172,3 @@ func (d document) notMapFault(hint string, path ...string) error {
 		Hint:     hint,
 	}}
 }
-
-// splitPath splits a path in the notation of CUE, which quotes names that are not identifiers:
-// spec.env."a.b".
-func splitPath(path string) []string {
-	var out []string
-	var name strings.Builder
-	quoted := false
-	for _, r := range path {
-		switch {
-		case r == '"':
-			quoted = !quoted
-		case r == '.' && !quoted:
-			out = append(out, name.String())
-			name.Reset()
-		default:
-			name.WriteRune(r)
-		}
-	}
-	return append(out, name.String())
-}

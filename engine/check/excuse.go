@@ -27,7 +27,7 @@ func (t *trial) rejectsInvention(ctx context.Context, c rollout.ComponentPreview
 		if o.Manifest == nil {
 			continue
 		}
-		err := refusal(ctx, t.world.Cluster, o)
+		err := o.Refusal(ctx, t.world.Cluster)
 		if wrong, is := errors.AsType[*cluster.SchemaError](err); is && t.mayBeNewer(wrong) {
 			return true
 		} else if err == nil || is || !t.invented {
@@ -45,17 +45,6 @@ func (t *trial) rejectsInvention(ctx context.Context, c rollout.ComponentPreview
 		}
 	}
 	return false
-}
-
-// refusal returns the error with which the API server refuses to write an object as it is rendered, or nil.
-func refusal(ctx context.Context, in cluster.Cluster, o rollout.ObjectPreview) error {
-	want := o.Manifest
-	if o.Live != nil { // without the UID, an apply only creates
-		want = want.DeepCopy()
-		want.SetUID(o.Live.GetUID())
-	}
-	_, err := in.DryRun().Apply(ctx, want)
-	return err
 }
 
 // mayBeNewer reports whether an object contradicts its type only by fields that the author may know from a newer

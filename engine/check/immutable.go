@@ -80,7 +80,7 @@ func immutableFields(ctx context.Context, in cluster.Cluster, o rollout.ObjectPr
 	if o.Live == nil || o.Manifest == nil || o.Policy.Apply == program.RecreateOnImmutable || vanishes(o.Live) {
 		return nil
 	}
-	err := refusal(ctx, in, o)
+	err := o.Refusal(ctx, in)
 	if !apierrors.IsInvalid(err) || in.Probe(ctx, o.Manifest) != nil {
 		return nil
 	}

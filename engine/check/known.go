@@ -84,7 +84,7 @@ func (t *trial) refusalIsKnown(ctx context.Context, c rollout.ComponentPreview) 
 		if o.Manifest == nil {
 			continue
 		}
-		err := refusal(ctx, t.world.Cluster, o)
+		err := o.Refusal(ctx, t.world.Cluster)
 		if err == nil {
 			continue
 		}

@@ -81,13 +81,14 @@ func (r *reaching) shows(known fault.Fault, types fault.Faults, s program.Sessio
 		return r.reads(s, strings.Split(known.Path, "."))
 	}
 	return slices.ContainsFunc(types, func(f fault.Fault) bool {
-		return isAt(f, known.Position) && lastName(f.Path) == lastName(known.Path) && f.Message == known.Message
+		return isAt(f, known.Position) && lastName(f.Path) == lastName(known.Path) && f.Message == known.Message &&
+			(fault.Names(f.Path)[0] != "components" || r.renders(f, nil, s)) // the types judge what is excluded, too
 	})
 }
 
 // renders reports whether a session has the component of a fault at a path of it, and its object if the path leads into one.
 func (r *reaching) renders(known fault.Fault, _ fault.Faults, s program.Session) bool {
-	path := strings.Split(known.Path, ".")
+	path := fault.Names(known.Path)
 	if len(path) < 2 || path[0] != "components" {
 		return false
 	}

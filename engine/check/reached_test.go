@@ -25,12 +25,13 @@ func TestAResourceLeadsToWhatTheTypesFind(t *testing.T) {
 		spec, more string
 		want       map[string]any
 	}{
-		"AFieldThatIsAlwaysRendered": {"every resource shows it", other, typed + "\ncomponents: web: objects: service: spec: typ: \"ClusterIP\"", map[string]any{}},
-		"AFieldUnderACondition":      {"a switch that is off by default", "debug: bool | *false, " + other, typed + "\nif cr.spec.debug {components: web: objects: service: spec: typ: \"ClusterIP\"}", map[string]any{"debug": true}},
-		"AWrongTypeInALoop":          {"a list that is empty by default", "names: [...string], " + other, typed + "\nfor n in cr.spec.names {components: (n): objects: service: corev1.#Service & {metadata: name: n, spec: {ports: [{port: 80}], type: 1}}}", map[string]any{"names": []any{"names"}}},
-		"AReadThatIsAlwaysMade":      {"every resource reads it", other, web + "\ncomponents: web: verify: up: live.web.deployment.status.readyReplica >= 1", map[string]any{}},
-		"AReadUnderACondition":       {"only the strict mode reads it", mode + ", " + other, web + "\nif cr.spec.mode == \"strict\" {components: web: verify: up: live.web.deployment.status.readyReplica >= 1}", map[string]any{"mode": "strict"}},
-		"AReadBesideADefault":        {"the default hides that it is read", mode + ", " + other, web + "\nif cr.spec.mode == \"strict\" {status: up: *live.web.deployment.status.readyReplica | 0}", map[string]any{"mode": "strict"}},
+		"AFieldThatIsAlwaysRendered":  {"every resource shows it", other, typed + "\ncomponents: web: objects: service: spec: typ: \"ClusterIP\"", map[string]any{}},
+		"AFieldUnderACondition":       {"a switch that is off by default", "debug: bool | *false, " + other, typed + "\nif cr.spec.debug {components: web: objects: service: spec: typ: \"ClusterIP\"}", map[string]any{"debug": true}},
+		"AWrongTypeInALoop":           {"a list that is empty by default", "names: [...string], " + other, typed + "\nfor n in cr.spec.names {components: (n): objects: service: corev1.#Service & {metadata: name: n, spec: {ports: [{port: 80}], type: 1}}}", map[string]any{"names": []any{"names"}}},
+		"AFieldOfAnExcludedComponent": {"nothing of it is applied by default", "debug: bool | *false, " + other, typed + "\ncomponents: \"web-2\": {when: cr.spec.debug, objects: service: corev1.#Service & {metadata: name: \"two\", spec: {ports: [{port: 80}], typ: \"ClusterIP\"}}}", map[string]any{"debug": true}},
+		"AReadThatIsAlwaysMade":       {"every resource reads it", other, web + "\ncomponents: web: verify: up: live.web.deployment.status.readyReplica >= 1", map[string]any{}},
+		"AReadUnderACondition":        {"only the strict mode reads it", mode + ", " + other, web + "\nif cr.spec.mode == \"strict\" {components: web: verify: up: live.web.deployment.status.readyReplica >= 1}", map[string]any{"mode": "strict"}},
+		"AReadBesideADefault":         {"the default hides that it is read", mode + ", " + other, web + "\nif cr.spec.mode == \"strict\" {status: up: *live.web.deployment.status.readyReplica | 0}", map[string]any{"mode": "strict"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -182,3 +182,23 @@ func (fs Faults) OrNil() error {
 	}
 	return fs
 }
+
+// Names returns the names in a path in the notation of CUE, which quotes those that are not identifiers:
+// spec, env and a.b of spec.env."a.b".
+func Names(path string) []string {
+	var out []string
+	var name strings.Builder
+	quoted := false
+	for _, r := range path {
+		switch {
+		case r == '"':
+			quoted = !quoted
+		case r == '.' && !quoted:
+			out = append(out, name.String())
+			name.Reset()
+		default:
+			name.WriteRune(r)
+		}
+	}
+	return append(out, name.String())
+}

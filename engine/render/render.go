@@ -47,6 +47,8 @@ type Output struct {
 	// Faults are the faults of the package that this custom resource shows, in the order of the
 	// components.
 	Faults fault.Faults
+	// Refused is what contradicts the types of Kubernetes in objects whose turn has not come. Only Render finds it.
+	Refused fault.Faults
 	// Unmet are the false and unknown predicates of components that also have a broken one: the
 	// status names only the broken one.
 	Unmet []string
@@ -123,7 +125,12 @@ func inNamespace(manifest map[string]any, namespace string) map[string]any {
 // Render decides about one custom resource as a reconcile would. Faults of the resource and of the
 // package are in the Output; it errors only if there is no preview.
 func Render(ctx context.Context, p *program.Program, in Input) (Output, error) {
-	_, out, err := Open(ctx, p, in)
+	s, d, err := open(ctx, p, in)
+	if err != nil {
+		return Output{}, err
+	}
+	out := s.view.output(d)
+	out.Refused, err = s.view.refused(d)
 	return out, err
 }
 

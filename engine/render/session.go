@@ -21,27 +21,36 @@ type Session struct {
 
 // Open returns a session and what a reconcile would do about the Input. It errors only if there is no preview.
 func Open(ctx context.Context, p *program.Program, in Input) (*Session, Output, error) {
+	s, d, err := open(ctx, p, in)
+	if err != nil {
+		return nil, Output{}, err
+	}
+	return s, s.view.output(d), nil
+}
+
+// open returns a session and the preview of a reconcile in it.
+func open(ctx context.Context, p *program.Program, in Input) (*Session, reconcile.Preview, error) {
 	v := &view{world: dryrun.New(configured(in), p), in: in, placed: map[cluster.Ref]bool{}, evaluates: &recorder{Program: p}}
 	v.world.EvaluateWith(p.GroupVersionKind().GroupKind(), v.evaluates)
 	if err := v.configure(p, in.Config); err != nil {
-		return nil, Output{}, err
+		return nil, reconcile.Preview{}, err
 	}
 	if err := v.fill(p); err != nil {
-		return nil, Output{}, err
+		return nil, reconcile.Preview{}, err
 	}
 	s := &Session{v, map[[2]string]cluster.Ref{}}
 	for {
 		d, err := v.world.Preview(ctx, v.resource)
 		if err != nil {
-			return nil, Output{}, err
+			return nil, reconcile.Preview{}, err
 		}
 		again, err := v.place(d)
 		if err != nil {
-			return nil, Output{}, d.Redactor.Error(err)
+			return nil, reconcile.Preview{}, d.Redactor.Error(err)
 		}
 		if !again {
 			s.learn(d)
-			return s, v.output(d), nil
+			return s, d, nil
 		}
 	}
 }

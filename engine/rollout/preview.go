@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/patch"
@@ -57,6 +58,17 @@ type ObjectPreview struct {
 	Live *unstructured.Unstructured
 	// Action has no Decision while the component waits.
 	Action ownership.Action
+}
+
+// Refusal returns the error with which a cluster refuses to write the object as it is rendered, or nil. It asks by a dry run.
+func (o ObjectPreview) Refusal(ctx context.Context, in cluster.Cluster) error {
+	want := o.Manifest
+	if o.Live != nil { // without the UID, an apply only creates
+		want = want.DeepCopy()
+		want.SetUID(o.Live.GetUID())
+	}
+	_, err := in.DryRun().Apply(ctx, want)
+	return err
 }
 
 // Preview returns what Run would do now, and writes nothing: of what Run would write first, it

@@ -40,7 +40,7 @@ func shownBy(t *testing.T, p *program.Program, f check.Counterexample) showing {
 	if err != nil {
 		t.Fatalf("%s: %v", f.Fault, err)
 	}
-	if slices.ContainsFunc(slices.Concat(out.Invalid, out.Faults), func(o fault.Fault) bool { return isSame(o, f.Fault) }) {
+	if slices.ContainsFunc(slices.Concat(out.Invalid, out.Faults, out.Refused), func(o fault.Fault) bool { return isSame(o, f.Fault) }) {
 		return inRender
 	}
 	if isPlayedOut(t, p, f) {
