@@ -86,7 +86,7 @@ func newRender(s streams) *cobra.Command {
 	f.StringVar(&o.live, "live", "", "file with live objects; - is standard input")
 	f.StringVar(&o.name, "name", "", "name of the custom resource, if the file has several")
 	f.StringVarP(&o.namespace, "namespace", "n", "", `namespace of the custom resource, if it has none (default "`+render.DefaultNamespace+`")`)
-	f.StringArrayVar(&o.only, "only", nil, "component or object of the package to print, such as web or web.service (repeatable)")
+	f.StringArrayVar(&o.only, "only", nil, "component or object to print, such as web, web.service or service/nginx-app (repeatable)")
 	f.StringVar(&o.outputDir, "output-dir", "", "new or empty folder to write each object to, in a file of its own")
 	must(cmd.MarkFlagDirname("output-dir"))
 	optionalChoiceFlag(cmd, &o.graph, "graph", "draw the components and their dependencies instead of printing objects", graphTree, graphMermaid)

@@ -23,7 +23,7 @@ func selected(out render.Output, only []string) ([]render.Object, error) {
 	for _, name := range only {
 		found := false
 		for _, o := range all {
-			if o.Component == name || o.Component+"."+o.Name == name {
+			if render.Named(name, o.Component, o.Object) {
 				wanted[o.Path()], found = true, true
 			}
 		}
@@ -36,7 +36,7 @@ func selected(out render.Output, only []string) ([]render.Object, error) {
 
 // unselectable returns why nothing has a name.
 func unselectable(out render.Output, all []render.Object, name string) error {
-	component, object, _ := strings.Cut(name, ".")
+	component, object, _ := strings.Cut(strings.Replace(name, "/", ".", 1), ".")
 	var components, objects []string
 	for _, c := range out.Components {
 		components = append(components, c.Name)

@@ -22,7 +22,7 @@ and those that they refer to; the fields of the custom resource, with the line o
 whether they were given or are the default; live objects, inputs and configuration; and who owns
 the field in the cluster now, since when, and whether it differs.
 
-OBJECT is KIND/NAME, a component with one object, or COMPONENT/OBJECT by the names in the package.
+OBJECT is KIND/NAME, a component with one object, or COMPONENT.OBJECT by the names in the package.
 PATH is that of the field, such as .spec.replicas, .spec.containers[0].image or
 .metadata.labels["app.kubernetes.io/name"].
 

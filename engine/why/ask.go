@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
@@ -24,7 +23,7 @@ import (
 
 // A Question is about one field of one object.
 type Question struct {
-	// Object is KIND/NAME, or a component with one object, or COMPONENT/OBJECT by their names in the package.
+	// Object names one object, as render.Named understands it.
 	Object string
 	// Path is the field, such as .spec.template.spec.containers[0].image.
 	Path string
@@ -93,7 +92,7 @@ type ownObject struct {
 
 func (o ownObject) String() string {
 	if o.object.Identity.Name == "" {
-		return o.component.Name + "/" + o.object.Name
+		return o.component.Name + "." + o.object.Name
 	}
 	return strings.ToLower(o.object.Identity.Kind) + "/" + o.object.Identity.Name
 }
@@ -101,12 +100,11 @@ func (o ownObject) String() string {
 // find returns the object that a text means.
 func find(out render.Output, text string) (ownObject, error) {
 	var all, found []ownObject
-	word, name, two := strings.Cut(text, "/")
 	for _, c := range out.Rollout.Components {
 		for _, o := range c.Objects {
 			own := ownObject{c, o}
 			all = append(all, own)
-			if !two && c.Name == word || two && (isKind(o.Identity, word) && o.Identity.Name == name || c.Name == word && o.Name == name) {
+			if render.Named(text, c.Name, o) {
 				found = append(found, own)
 			}
 		}
@@ -122,8 +120,8 @@ func find(out render.Output, text string) (ownObject, error) {
 	var names []string
 	for _, o := range among {
 		name := o.String()
-		if len(found) > 1 && two {
-			name = o.component.Name + "/" + o.object.Name
+		if len(found) > 1 && strings.Contains(text, "/") {
+			name = o.component.Name + "." + o.object.Name
 		}
 		names = append(names, name)
 	}
@@ -134,13 +132,6 @@ func find(out render.Output, text string) (ownObject, error) {
 		return ownObject{}, fault.Faults{{Message: message, Hint: "it renders no object at all"}}
 	}
 	return ownObject{}, fault.Faults{{Message: message, Hint: program.HintAmong(text, names)}}
-}
-
-// isKind reports whether a word is the kind of an object, as kubectl takes it.
-func isKind(ref object.Ref, word string) bool {
-	plural, singular := meta.UnsafeGuessKindToResource(ref.GroupVersionKind)
-	word, group, hasGroup := strings.Cut(strings.ToLower(word), ".")
-	return (word == plural.Resource || word == singular.Resource) && (!hasGroup || group == ref.Group)
 }
 
 // asking answers one question.
