@@ -134,6 +134,10 @@ func defaultOf(s *apiextensionsv1.JSONSchemaProps) string {
 		return "(integer or string)"
 	case s.Type == "":
 		return "(any value)"
+	case s.Type == "array" && s.Items != nil && s.Items.Schema != nil:
+		return "[" + defaultOf(s.Items.Schema) + "]"
+	case s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
+		return "{key: " + defaultOf(s.AdditionalProperties.Schema) + "}"
 	}
 	return "(" + s.Type + ")"
 }

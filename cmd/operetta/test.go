@@ -105,8 +105,9 @@ type testOptions struct {
 type testedPackage struct {
 	Package string `json:"package"`
 	// Error says why the package could not be tested, or is "".
-	Error string            `json:"error,omitempty"`
-	Tests []testcase.Result `json:"tests"`
+	Error string `json:"error,omitempty"`
+	// Tests are the results. There are none beside an error.
+	Tests []testcase.Result `json:"tests,omitempty"`
 	// Covered are what the package can do, and whether the tests have seen it, if that was asked for.
 	Covered []testcase.Point `json:"covered,omitempty"`
 	// Explored are the tests under many schedules.
