@@ -177,8 +177,9 @@ func (p *progressReader) Write(b []byte) (int, error) {
 
 // What stands above a resource.
 const (
-	leadToCase    = "this resource shows it"
-	leadToReached = "this resource leads there"
+	leadToCase    = "this resource shows it: operetta render -f"
+	leadToReached = "this resource leads there: operetta render -f"
+	leadToUnready = "this resource does not become ready: operetta run --dry-run -f"
 )
 
 // printCase prints the smallest resource that shows a fault, and the objects with which it shows, as render
@@ -189,7 +190,7 @@ func printCase(w io.Writer, lead string, f check.Counterexample) error {
 		return err
 	}
 	out := &strings.Builder{}
-	out.WriteString("  # " + lead + ": operetta render -f\n" + indented(text))
+	out.WriteString("  # " + lead + "\n" + indented(text))
 	for i, o := range f.Live {
 		text, err := yamlOf(o)
 		if err != nil {

@@ -43,7 +43,8 @@ const vetLong = `Check packages without a cluster. The checks are:
     elements, and with the numbers of elements that the package names; in all combinations or,
     if these are more than --bound, in pairs. For each of them, a rollout in memory has to
     render without faults, become ready, come to rest, and lead back when the spec changes and
-    changes back. The objects of inputs are made up as well: absent, and with the values that
+    changes back. If one value of an enumeration or a boolean is all that keeps a resource
+    from becoming ready, that is a warning. The objects of inputs are made up as well: absent, and with the values that
     the package compares what it reads with.
 
 The last check is not a proof: it tries the branches of the schema, not every value. It says how
@@ -216,7 +217,7 @@ func (v vetOptions) run(ctx context.Context, s streams, args []string) error {
 	faults, warnings := 0, 0
 	for _, found := range findings {
 		faults += len(found.Faults) + len(found.cases())
-		warnings += len(found.Warnings) + len(found.Unknown)
+		warnings += len(found.Warnings) + len(found.Unknown) + len(found.unready())
 	}
 	if v.quiet && !v.strict {
 		warnings = 0
@@ -239,6 +240,14 @@ func (f finding) cases() []check.Counterexample {
 		return nil
 	}
 	return f.Check.Counterexamples
+}
+
+// unready are the values with which a resource does not become ready.
+func (f finding) unready() []check.Counterexample {
+	if f.Check == nil {
+		return nil
+	}
+	return f.Check.Unready
 }
 
 // reached returns the resource that leads to a fault that was found without resources, if one was found.
@@ -328,7 +337,7 @@ func (v vetOptions) printKnown(s streams, found finding) error {
 		switch {
 		case !is:
 		case reflect.DeepEqual(c.Resource, last.Resource) && reflect.DeepEqual(c.Live, last.Live):
-			printLinef(s.err, "  # %s, too", leadToReached)
+			printLinef(s.err, "  # this resource leads there, too")
 		default:
 			if err := printCase(s.err, leadToReached, c); err != nil {
 				return err
@@ -358,6 +367,9 @@ func (v vetOptions) printFinding(s streams, dir string, found finding) error {
 	}
 	if !v.quiet || v.strict {
 		printWarnings(s.err, slices.Concat(found.Warnings, found.Unknown))
+		if err := printUnready(s.err, found); err != nil {
+			return err
+		}
 	}
 	if found.Check != nil {
 		v.printCheck(s, dir, found)
@@ -449,6 +461,17 @@ func printWarnings(w io.Writer, warnings fault.Faults) {
 	for _, f := range warnings {
 		printLinef(w, "%s: warning: %s", f.Position, fault.Fault{Path: f.Path, Message: f.Message, Hint: f.Hint}.Error())
 	}
+}
+
+// printUnready prints the values with which a resource does not become ready, each as a warning with the resource.
+func printUnready(w io.Writer, found finding) error {
+	for _, u := range found.unready() {
+		printWarnings(w, fault.Faults{u.Fault})
+		if err := printCase(w, leadToUnready, u); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // conformanceFault returns why an API server would reject the CustomResourceDefinition of a package,

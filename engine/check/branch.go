@@ -27,6 +27,8 @@ type choice struct {
 	// coincides is true if elements of a list or map may have equal values where other resources have different
 	// ones.
 	coincides bool
+	// listed is true if the value is one of those that the schema lists, of an enumeration or true and false.
+	listed bool
 
 	// literal returns the value, for the element of a number of the lists around it.
 	literal func(element int) any
@@ -156,7 +158,7 @@ func (s *splitter) choices(schema *apiextensionsv1.JSONSchemaProps, path string,
 	case schema.XIntOrString:
 		return []choice{constant(int64(1))}
 	case schema.Type == "boolean":
-		return withoutDefault(schema, []choice{constant(false), constant(true)})
+		return withoutDefault(schema, []choice{listed(false), listed(true)})
 	case schema.Type == "integer" || schema.Type == "number":
 		return s.numbers(schema, path)
 	case schema.Type == "string":
@@ -178,6 +180,13 @@ func constant(value any) choice {
 		text = fmt.Append(nil, value)
 	}
 	return choice{label: string(text), literal: func(int) any { return value }, coincides: true}
+}
+
+// listed returns the choice of a value that the schema lists.
+func listed(value any) choice {
+	c := constant(value)
+	c.listed = true
+	return c
 }
 
 // decoded returns a value of a schema.

@@ -76,6 +76,9 @@ type Report struct {
 	// Unmade says why there are no cases, or is "".
 	Unmade          string           `json:"unmade,omitempty"`
 	Counterexamples []Counterexample `json:"counterexamples,omitempty"`
+	// Unready are the predicates that are false for good with one value that the schema lists, and true for other resources.
+	// That may be meant, as with a switch that pauses something.
+	Unready []Counterexample `json:"unready,omitempty"`
 	// Reached are the known faults, each with the smallest resource that leads to it.
 	Reached []Counterexample `json:"reached,omitempty"`
 }
@@ -331,8 +334,11 @@ func (c *checker) finish(ctx context.Context) (Report, error) {
 		if c.options.Shrinking != nil {
 			c.options.Shrinking(i, len(c.found))
 		}
-		if f.predicate != "" && c.held[f.predicate] {
-			continue // with other values it is true
+		if f.predicate != "" && c.held[f.predicate] { // with other values it is true
+			if err := c.unready(ctx, f); err != nil {
+				return Report{}, err
+			}
+			continue
 		}
 		if f.isSmall && len(c.report.Counterexamples) < maxCounterexamples {
 			small := c.example(f.selection, f.problem)

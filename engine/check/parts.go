@@ -29,7 +29,7 @@ func (s *splitter) enumeration(schema *apiextensionsv1.JSONSchemaProps, path str
 	var out []choice
 	for _, raw := range schema.Enum {
 		if value, ok := decoded(raw); ok && value != nil {
-			out = append(out, constant(value))
+			out = append(out, listed(value))
 		}
 	}
 	if all := len(out); all > s.bound {

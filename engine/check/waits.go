@@ -205,6 +205,9 @@ func falseAlone(c rollout.ComponentPreview) bool {
 	return wrong
 }
 
+// neverTrue is what is said of a predicate that is false in the end.
+const neverTrue = "is never true"
+
 // reportWait reports a component that waits for nothing that could change.
 func (t *trial) reportWait(w *wait) {
 	c := w.component
@@ -216,7 +219,7 @@ func (t *trial) reportWait(w *wait) {
 		if p.Verdict == program.False && c.Reason == status.ReasonNotReady {
 			path := verifyPath(c.Name, p.Name)
 			t.out.add(problem{
-				fault:     fault.Fault{Position: p.Position, Path: path, Message: p.Source + " is never true: " + p.Detail},
+				fault:     fault.Fault{Position: p.Position, Path: path, Message: strings.TrimSuffix(p.Source+" "+neverTrue+": "+p.Detail, ": ")},
 				live:      t.liveObjects(),
 				predicate: path,
 			})

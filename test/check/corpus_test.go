@@ -46,7 +46,7 @@ func TestThereIsNoAlarmForPackagesInOrder(t *testing.T) {
 			if report.Unmade != "" || report.Ready == 0 && report.Undecided == 0 {
 				t.Errorf("nothing was checked: %s", report)
 			}
-			for _, f := range report.Counterexamples {
+			for _, f := range slices.Concat(report.Counterexamples, report.Unready) {
 				t.Errorf("%s, shown by %v", f.Fault, f.Resource["spec"])
 			}
 		})
