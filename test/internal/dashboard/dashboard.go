@@ -29,8 +29,35 @@ type Panel struct {
 		Defaults struct {
 			Unit string `json:"unit"`
 		} `json:"defaults"`
+		Overrides []Override `json:"overrides"`
 	} `json:"fieldConfig"`
 	Targets []Target `json:"targets"`
+}
+
+// An Override gives the series of one name a colour of its own.
+type Override struct {
+	Matcher struct {
+		ID      string `json:"id"`
+		Options string `json:"options"`
+	} `json:"matcher"`
+	Properties []struct {
+		ID    string `json:"id"`
+		Value struct {
+			FixedColor string `json:"fixedColor"`
+		} `json:"value"`
+	} `json:"properties"`
+}
+
+// colour returns the colour that a panel gives to the series of a name, by its name in Grafana, or "".
+func (p Panel) colour(name string) string {
+	for _, o := range p.FieldConfig.Overrides {
+		for _, property := range o.Properties {
+			if o.Matcher.ID == "byName" && o.Matcher.Options == name && property.ID == "color" {
+				return property.Value.FixedColor
+			}
+		}
+	}
+	return ""
 }
 
 // A Place is where a panel is, in a grid of 24 columns.

@@ -37,6 +37,13 @@ const (
 	paper = "#ffffff"
 )
 
+// namedColours are those of Grafana that a panel may give to a series.
+var namedColours = map[string]string{
+	"blue": "#2f6db5", "light-blue": "#8ab8ff", "green": "#3f9c61", "red": "#c4314b", "dark-red": "#7d1128", "orange": "#e08e3c",
+	"yellow": "#d9b400", "purple": "#7b61b0", "gray": "#9aa0a8",
+}
+
+// colours are those of the series to which the panel gives none, in their order.
 var colours = []string{"#2f6db5", "#e08e3c", "#3f9c61", "#b5475d", "#7b61b0", "#8a6d3b", "#2a9aa8", "#5d6773"}
 
 // A canvas is an SVG that is drawn, of results between two times.
@@ -88,6 +95,13 @@ type named struct {
 	Series
 
 	name string
+	// colour is that which the panel gives to it, or "".
+	colour string
+}
+
+// colourOf returns the colour of a series.
+func colourOf(all []named, i int) string {
+	return cmp.Or(namedColours[all[i].colour], colours[i%len(colours)])
 }
 
 // named returns the series of the queries of a panel, in the order of the queries and of their names.
@@ -100,7 +114,7 @@ func (p Panel) named(results map[string][]Series) []named {
 			for label, value := range s.Labels {
 				name = strings.ReplaceAll(name, "{{"+label+"}}", value)
 			}
-			some = append(some, named{s, name})
+			some = append(some, named{s, name, p.colour(name)})
 		}
 		slices.SortFunc(some, func(a, b named) int {
 			return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(fmt.Sprint(a.Labels), fmt.Sprint(b.Labels)))
@@ -189,7 +203,7 @@ func (c *canvas) lines(b box, all []named, unit string) {
 	}
 	c.times(plot)
 	for i, s := range all {
-		c.line(plot, s.Series, at, colours[i%len(colours)])
+		c.line(plot, s.Series, at, colourOf(all, i))
 	}
 }
 
@@ -243,7 +257,7 @@ func (c *canvas) legend(b box, all []named) float64 {
 	for at, of := range lines {
 		x := b.x
 		for _, i := range of {
-			fmt.Fprintf(c, `<rect x="%s" y="%s" width="12" height="4" fill="%s"/>`+"\n", n(x), n(y+float64(at*legendLine)+7), colours[i%len(colours)])
+			fmt.Fprintf(c, `<rect x="%s" y="%s" width="12" height="4" fill="%s"/>`+"\n", n(x), n(y+float64(at*legendLine)+7), colourOf(all, i))
 			c.text(x+16, y+float64(at*legendLine)+13, smallSize, ink, false, c.fitting(b, all[i].name))
 			x += width(i)
 		}
