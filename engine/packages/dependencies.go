@@ -140,8 +140,12 @@ type Recorder interface {
 	Record(u *unstructured.Unstructured, e rollout.Event)
 }
 
-// An Observer is told how far canaries are, such as for metrics.
+// An Observer is told how Packages and their canaries are, such as for metrics.
 type Observer interface {
+	// Package is told the status and the reason of the condition Ready of a Package.
+	Package(name, ready, reason string)
+	// NoPackage is told that a Package is gone, or another process serves it.
+	NoPackage(name string)
 	// Canary is told how many resources have the content of a canary of a Package, and how many of these are ready.
 	Canary(name string, resources, ready int)
 	// NoCanary is told that no canary of a Package is in progress.

@@ -40,7 +40,7 @@ type Reconciler struct {
 	Accounts   Accounts
 	Planner    Planner
 	Recorder   Recorder
-	// Observer is told how far canaries are; nil is nobody.
+	// Observer is told how Packages and their canaries are; nil is nobody.
 	Observer Observer
 	// Namespace is that of the operator, the default of the ServiceAccounts of Packages; it may be "".
 	Namespace string
@@ -205,6 +205,7 @@ func (r *Reconciler) forget(ctx context.Context, name string) error {
 	s.keepPinned(nil)
 	if r.Observer != nil {
 		r.Observer.NoCanary(name)
+		r.Observer.NoPackage(name)
 	}
 	if err := r.withdraw(ctx, name, s); err != nil {
 		return err

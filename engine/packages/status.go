@@ -38,6 +38,9 @@ const (
 func (r *Reconciler) report(ctx context.Context, p Package, s *state, out *result) error {
 	before, _, _ := unstructured.NestedMap(p.object.Object, "status")
 	after := r.newStatus(ctx, p, s, out, before)
+	if c := status.Condition(after, status.ConditionReady); r.Observer != nil && c != nil {
+		r.Observer.Package(p.Name, string(c.Status), c.Reason)
+	}
 	if status.Same(before, after) {
 		return nil
 	}

@@ -67,6 +67,10 @@ func TestF42W52EveryQueryOfTheDashboardAndTheAlertsRunsOnAScrape(t *testing.T) {
 	s.Create(taken)
 	s.ExpectNotReady(s.Create(bad), "OwnedByAnother")
 	refusing, far := refusedOperator(s)
+	packages := s.StartPackageOperator()
+	broken := s.NewPackageObject("queriedbroken")
+	broken.Apply(broken.InlineBody("nonsense: 1"))
+	broken.Expect("Ready", "False", "PackageBroken")
 
 	rules := readConfig[prometheusRule](t, "prometheus/rules.yaml")
 	dash, err := dashboard.Read(filepath.Join(harness.Suite.Root, "config/grafana/dashboard.json"))
@@ -88,7 +92,7 @@ func TestF42W52EveryQueryOfTheDashboardAndTheAlertsRunsOnAScrape(t *testing.T) {
 	// The scrapes are taken for those of two hours later, so that what waits has waited for long.
 	later := time.Now().Add(2 * time.Hour)
 	results := promql(t, []scraped{
-		{"operetta-0", later.Add(-time.Minute), first}, {"operetta-0", later, o.Metrics()}, {"operetta-1", later, refusing.Metrics()},
+		{"operetta-0", later.Add(-time.Minute), first}, {"operetta-0", later, o.Metrics()}, {"operetta-1", later, refusing.Metrics()}, {"operetta-2", later, packages.Metrics()},
 	}, 0, queries)
 	firing := map[string]bool{}
 	for name, query := range queries {
@@ -104,7 +108,7 @@ func TestF42W52EveryQueryOfTheDashboardAndTheAlertsRunsOnAScrape(t *testing.T) {
 			firing[strings.TrimPrefix(name, "alert ")] = true
 		}
 	}
-	for alert, want := range map[string]bool{"OperettaResourcesFailed": true, "OperettaComponentWaitsForLong": true, "OperettaNamespaceRefused": true, "OperettaAbsent": false, "OperettaQueueGrows": false, "OperettaTemplateDiffers": false} {
+	for alert, want := range map[string]bool{"OperettaResourcesFailed": true, "OperettaComponentWaitsForLong": true, "OperettaNamespaceRefused": true, "OperettaPackageNotReady": true, "OperettaAbsent": false, "OperettaQueueGrows": false, "OperettaTemplateDiffers": false} {
 		if firing[alert] != want {
 			t.Errorf("%s is %v, want %v", alert, firing[alert], want)
 		}

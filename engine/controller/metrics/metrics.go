@@ -32,6 +32,7 @@ type Metrics struct {
 	requests           *prometheus.CounterVec
 	resources          resources
 	canaries           canaries
+	packages           *prometheus.GaugeVec
 }
 
 // durationBuckets go from a resource at rest to one with hundreds of objects.
@@ -54,9 +55,10 @@ func New() *Metrics {
 		}, []string{"verb", "resource", "code"}),
 		resources: resources{of: map[string]*controllerResources{}},
 		canaries:  newCanaries(),
+		packages:  newPackages(),
 	}
 	all := prometheus.NewRegistry()
-	all.MustRegister(m.reconciles, m.errors, m.duration, m.requests, &m.resources, m.canaries.resources, m.canaries.ended)
+	all.MustRegister(m.reconciles, m.errors, m.duration, m.requests, &m.resources, m.canaries.resources, m.canaries.ended, m.packages)
 	m.Collector = all
 	return m
 }

@@ -84,6 +84,21 @@ operetta_package_canaries_total{package="shops",phase="RolledBack"} 1
 `, "operetta_package_canary_resources", "operetta_package_canaries_total")
 }
 
+func TestAPackageIsCountedUntilItIsGone(t *testing.T) {
+	t.Parallel()
+	const help = "\n# HELP operetta_packages Packages by the status and the reason of their condition Ready.\n# TYPE operetta_packages gauge\n"
+	m := metrics.New()
+	m.Package("shops", "False", "Invalid")
+	m.Package("teams", "True", "Served")
+	m.Package("shops", "True", "Served") // the last one counts
+	expect(t, m, help+`operetta_packages{package="shops",ready="True",reason="Served"} 1
+operetta_packages{package="teams",ready="True",reason="Served"} 1
+`, "operetta_packages")
+	m.NoPackage("shops")
+	expect(t, m, help+`operetta_packages{package="teams",ready="True",reason="Served"} 1
+`, "operetta_packages")
+}
+
 func TestF36K48ResourcesAreCountedUntilTheyAreGone(t *testing.T) {
 	t.Parallel()
 	m := metrics.New()
