@@ -21,8 +21,10 @@ func (s *state) setFinalizers(ctx context.Context, want ...string) error {
 	u := s.identity()
 	u.SetFinalizers(want)
 	if err := s.Resources.ApplyFinalizers(ctx, u); err != nil {
+		s.reportRefused(ownFinalizerWrite, err)
 		return fmt.Errorf("%s: finalizer: %w", s.owner, err)
 	}
+	delete(s.memory.refusals, ownFinalizerWrite)
 	s.cr = s.cr.DeepCopy() // the cache has this one
 	s.cr.SetFinalizers(want)
 	return nil

@@ -24,10 +24,8 @@ type memory struct {
 	// read is what the last reconcile has read, or nil if it has failed, and lastNoop the same if it has found nothing to do.
 	read     *reading
 	lastNoop *noop
-	// statusForbidden says that the API server forbids to write the status, and people were told.
-	statusForbidden bool
-	// deletionForbidden says that they were told since the resource is being deleted.
-	deletionForbidden bool
+	// refusals are the writes to the resource that the API server refuses, of which people were told.
+	refusals map[ownWrite]refusalTold
 }
 
 // memories has the memory of each resource. Its zero value is ready for use.

@@ -10,11 +10,11 @@ func TestAResourceRemembersNothingOfAnotherOneOfItsName(t *testing.T) {
 	t.Parallel()
 	var all memories
 	key := types.NamespacedName{Namespace: "shop", Name: "main"}
-	all.get(key, "1").statusForbidden = true
-	if !all.get(key, "1").statusForbidden {
+	all.get(key, "1").refusals = map[ownWrite]refusalTold{ownStatusWrite: {}}
+	if len(all.get(key, "1").refusals) == 0 {
 		t.Error("it has forgotten what it was told")
 	}
-	if all.get(key, "2").statusForbidden {
+	if len(all.get(key, "2").refusals) > 0 {
 		t.Error("a resource that was created again remembers the one before")
 	}
 	if len(all.of) != 1 {

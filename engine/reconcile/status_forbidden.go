@@ -5,36 +5,79 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"operetta.dev/engine/rollout"
 )
 
-// reportForbidden says once, in the log and in an event, why the status cannot be written and what
-// to do about it: no status will ever say so. It says it again only after a write succeeded, or when the resource is deleted, because
-// something else helps then: an object of a namespace that ends may go, and wake its resource, before that is deleted itself.
-func (s *state) reportForbidden(err error) {
-	ending := s.cr.GetDeletionTimestamp() != nil && s.owner.Namespace != ""
-	if !apierrors.IsForbidden(err) || s.memory.statusForbidden && (!ending || s.memory.deletionForbidden) {
-		return
-	}
-	s.memory.statusForbidden, s.memory.deletionForbidden = true, ending
-	remedy := forbiddenRemedy(err, ending)
-	s.log.Error(err, "the operator may not write the status", "remedy", remedy)
-	s.recordEvent(rollout.Event{Reason: "StatusForbidden", Warning: true, Message: "The operator may not write the status: " + remedy})
+// An ownWrite is what the engine writes to the custom resource itself. If that is refused, nothing is applied, and no status
+// says so.
+type ownWrite struct {
+	// what it is, and what grants it.
+	what, grant string
+	// event is recorded if it is refused, with a message.
+	event rollout.Event
 }
 
-// forbiddenRemedy tells a denial by an admission policy or webhook from a missing permission. Only
-// a denial has causes. That of the policies of operetta install names the users that may write.
+// The writes of the engine to the custom resource.
+var (
+	ownStatusWrite    = ownWrite{"the status", "patch on the status of the resource", rollout.Event{Reason: "StatusForbidden", Warning: true}}
+	ownFinalizerWrite = ownWrite{"the finalizer", "patch on the resource", rollout.Event{Reason: "FinalizerForbidden", Warning: true}}
+)
+
+// A refusalTold says what people were told about a write that is refused.
+type refusalTold struct {
+	// deleting is true if they were told since the resource is being deleted.
+	deleting bool
+}
+
+// reportRefused says once, in the log and in an event, why the resource cannot be written and what to do about it: no status
+// will ever say so. It says it again only after the write succeeded, or when the resource is deleted, because something else
+// helps then: an object of a namespace that ends may go, and wake its resource, before that is deleted itself.
+func (s *state) reportRefused(w ownWrite, err error) {
+	ending := s.cr.GetDeletionTimestamp() != nil && s.owner.Namespace != ""
+	told, known := s.memory.refusals[w]
+	if !isRefusal(err) || known && (!ending || told.deleting) {
+		return
+	}
+	if s.memory.refusals == nil {
+		s.memory.refusals = map[ownWrite]refusalTold{}
+	}
+	s.memory.refusals[w] = refusalTold{ending}
+	remedy := w.remedy(err, ending)
+	s.log.Error(err, "the operator may not write "+w.what, "remedy", remedy)
+	w.event.Message = "The operator may not write " + w.what + ": " + remedy
+	s.recordEvent(w.event)
+}
+
+// isRefusal reports whether the API server has refused a write that it would refuse again. An admission policy chooses the
+// code of its denial.
+func isRefusal(err error) bool {
+	return apierrors.IsForbidden(err) || (apierrors.IsInvalid(err) || apierrors.IsUnauthorized(err)) && len(causesOf(err)) > 0
+}
+
+// causesOf returns the causes of a refusal. One of a missing permission has none.
+func causesOf(err error) []metav1.StatusCause {
+	if refusal, ok := errors.AsType[*apierrors.StatusError](err); ok && refusal.ErrStatus.Details != nil {
+		return refusal.ErrStatus.Details.Causes
+	}
+	return nil
+}
+
+// remedy tells a denial by an admission policy or webhook from a missing permission, and from a definition that does not
+// allow a field. Only a missing permission has no causes, and only the definition names a field. The policies of operetta
+// install name the users that may write.
 //
 // A namespace that is being deleted loses its Roles before, after or between the resources in it, and nobody can create others there. Whether
 // it is being deleted is something that an operator without Roles may not ask.
-func forbiddenRemedy(err error, ending bool) string {
-	if refusal, ok := errors.AsType[*apierrors.StatusError](err); ok && refusal.ErrStatus.Details != nil {
-		for _, cause := range refusal.ErrStatus.Details.Causes {
-			return fmt.Sprintf("admission denies it: %s. Run the operator as a user that the policies of operetta install name, "+
-				"or apply them again as operetta install --operator-user prints them for the operator's user; kubectl auth whoami prints that user", cause.Message)
+func (w ownWrite) remedy(err error, ending bool) string {
+	for _, cause := range causesOf(err) {
+		if cause.Field != "" {
+			return fmt.Sprintf("the definition does not allow %s: %s. Apply the definition that operetta crd prints", cause.Field, cause.Message)
 		}
+		return fmt.Sprintf("admission denies it: %s. Run the operator as a user that the policies of operetta install name, "+
+			"or apply them again as operetta install --operator-user prints them for the operator's user; kubectl auth whoami prints that user", cause.Message)
 	}
-	remedy := fmt.Sprintf("it has no permission: grant patch on the status of the resource (%v)", err)
+	remedy := fmt.Sprintf("it has no permission: grant %s (%v)", w.grant, err)
 	if ending {
 		remedy += ". The resource is being deleted: if its namespace is as well, the Roles in it are gone, and no others can be created there: " +
 			"apply what operetta rbac prints without --namespace, and delete it once the namespace is gone"

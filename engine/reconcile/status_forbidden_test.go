@@ -14,14 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/rollout"
 )
 
-// forbidding is a store that forbids to write a status, while err is set.
+// forbidding is a store that forbids to write a status while err is set, and a finalizer while finalizers is.
 type forbidding struct {
 	cluster.Cluster
-	err error
+	err, finalizers error
 }
 
 // ApplyStatus implements cluster.Cluster.
@@ -38,12 +39,19 @@ func TestAStatusThatTheOperatorMayNotWriteIsSaidOnceWithARemedy(t *testing.T) {
 	// The codes are those of an API server: test/attack has the policy itself.
 	denied := apierrors.NewForbidden(shops, "shop", errors.New("ValidatingAdmissionPolicy 'x' with binding 'x' denied request: only alice"))
 	denied.ErrStatus.Details.Causes = []metav1.StatusCause{{Message: "only the operator may write it, which is alice"}}
+	// A policy chooses the code of its denial, and 422 is what it has unless it says something else.
+	invalid := apierrors.NewForbidden(shops, "shop", errors.New("ValidatingAdmissionPolicy 'x' with binding 'x' denied request: not before Monday"))
+	invalid.ErrStatus.Reason, invalid.ErrStatus.Code = metav1.StatusReasonInvalid, 422
+	invalid.ErrStatus.Details.Causes = []metav1.StatusCause{{Message: "not before Monday"}}
+	wrong := apierrors.NewInvalid(schema.GroupKind{Group: "example.com", Kind: "Shop"}, "shop", field.ErrorList{field.Invalid(field.NewPath("status", "size"), "x", "must be an integer")})
 	for name, row := range map[string]struct {
 		err  error
 		says []string
 	}{
-		"a policy for another user": {denied, []string{"which is alice", "operetta install --operator-user", "kubectl auth whoami"}},
-		"no permission":             {apierrors.NewForbidden(shops, "shop", errors.New("User bob cannot patch")), []string{"grant patch on the status", "User bob cannot patch"}},
+		"a policy that denies as invalid": {invalid, []string{"admission denies it: not before Monday"}},
+		"a definition that differs":       {wrong, []string{"does not allow status.size", "must be an integer", "operetta crd"}},
+		"a policy for another user":       {denied, []string{"which is alice", "operetta install --operator-user", "kubectl auth whoami"}},
+		"no permission":                   {apierrors.NewForbidden(shops, "shop", errors.New("User bob cannot patch")), []string{"grant patch on the status", "User bob cannot patch"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -66,7 +74,7 @@ func TestAStatusThatTheOperatorMayNotWriteIsSaidOnceWithARemedy(t *testing.T) {
 				return err
 			}
 			for range 5 {
-				if err := step(); !apierrors.IsForbidden(err) {
+				if err := step(); !errors.Is(err, row.err) {
 					t.Fatalf("got %v, want an error, so that it is tried again", err)
 				}
 			}
@@ -96,6 +104,40 @@ func TestAStatusThatTheOperatorMayNotWriteIsSaidOnceWithARemedy(t *testing.T) {
 				t.Errorf("it lost the right again: the error is %v, the events are %v", err, said())
 			}
 		})
+	}
+}
+
+// ApplyFinalizers implements cluster.Cluster.
+func (g *forbidding) ApplyFinalizers(ctx context.Context, u *unstructured.Unstructured) error {
+	if g.finalizers != nil {
+		return g.finalizers
+	}
+	return g.Cluster.ApplyFinalizers(ctx, u)
+}
+
+func TestAFinalizerThatTheOperatorMayNotWriteIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	denied := apierrors.NewForbidden(schema.GroupResource{Group: "example.com", Resource: "shops"}, "shop", errors.New("denied request: not before Monday"))
+	denied.ErrStatus.Reason, denied.ErrStatus.Details.Causes = metav1.StatusReasonInvalid, []metav1.StatusCause{{Message: "not before Monday"}}
+	b := newBench(t, ordered)
+	store := &forbidding{Cluster: b.reconciler.Resources, finalizers: denied}
+	b.reconciler.Resources = store
+	said := func() []rollout.Event {
+		return slices.DeleteFunc(slices.Clone(b.events), func(e rollout.Event) bool { return e.Reason != "FinalizerForbidden" })
+	}
+	for range 4 {
+		if _, err := b.step(); !errors.Is(err, denied) {
+			t.Fatalf("got %v, want an error, so that it is tried again", err)
+		}
+	}
+	if got := said(); len(got) != 1 || !strings.Contains(got[0].Message, "The operator may not write the finalizer: admission denies it: not before Monday") {
+		t.Fatalf("the events are %v, want one that says why", got)
+	}
+	store.finalizers = nil
+	b.rest()
+	b.expect("it may write the finalizer now", "True Ready")
+	if got := said(); len(got) != 1 {
+		t.Errorf("the events are %v, want no more", got)
 	}
 }
 

@@ -117,10 +117,10 @@ func (s *state) write(ctx context.Context, after map[string]any) error {
 		return s.writeReducedStatus(ctx, err)
 	}
 	if err != nil {
-		s.reportForbidden(err)
+		s.reportRefused(ownStatusWrite, err)
 		return fmt.Errorf("%s: writing the status: %w", s.owner, err)
 	}
-	s.memory.statusForbidden, s.memory.deletionForbidden = false, false
+	delete(s.memory.refusals, ownStatusWrite)
 	s.before = after
 	s.memory.statusWritten = s.Now()
 	return nil
