@@ -9,17 +9,22 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"operetta.dev/test/internal/binary"
 )
 
 // A cluster is asked through `kubectl proxy`, so that one process knows the
 // credentials, and a question costs a request and not a process.
 type cluster struct {
-	kubectl string
+	kubectl, kubeconfig string
 	// flags are those of every kubectl: which cluster, and no cache in the user's home.
 	flags  []string
 	socket string
@@ -49,11 +54,11 @@ func connect(kubectl, kubeconfig, dir string) *cluster {
 		return dialer.DialContext(ctx, "unix", socket)
 	}}
 	return &cluster{
-		kubectl: kubectl,
-		flags:   []string{"--kubeconfig", kubeconfig, "--cache-dir", filepath.Join(dir, "kubectl")},
-		socket:  socket,
-		client:  &http.Client{Transport: transport, Timeout: 5 * time.Second},
-		kinds:   map[kindKey]kindInfo{},
+		kubectl: kubectl, kubeconfig: kubeconfig,
+		flags:  []string{"--kubeconfig", kubeconfig, "--cache-dir", filepath.Join(dir, "kubectl")},
+		socket: socket,
+		client: &http.Client{Transport: transport, Timeout: 5 * time.Second},
+		kinds:  map[kindKey]kindInfo{},
 	}
 }
 
@@ -179,6 +184,30 @@ func (c *cluster) apply(ctx context.Context, file string) (resource, error) {
 	return r, nil
 }
 
+// reconciles is the beginning of what follows a tree, which may be coloured.
+var reconciles = regexp.MustCompile(`^(\x1b\[[0-9;]*m)?reconciles: `)
+
+// explain returns the tree that operetta explain draws of a resource. It errors if there is none.
+func (c *cluster) explain(ctx context.Context, r resource, coloured bool) ([]string, error) {
+	command := exec.CommandContext(ctx, binary.Path, "explain", strings.ToLower(r.Kind)+"/"+r.Metadata.Name,
+		"--namespace", r.Metadata.Namespace, "--kubeconfig", c.kubeconfig)
+	if command.Env = os.Environ(); coloured {
+		command.Env = append(command.Env, "CLICOLOR_FORCE=1")
+	}
+	out, err := runCommand(command)
+	if len(out) == 0 {
+		return nil, err
+	}
+	// It fails with a picture as well: of what is not ready. Below the tree it says that it knows no reconciles and lists
+	// the last writes instead, since no operator is named to it.
+	picture := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	end := slices.IndexFunc(picture, func(line string) bool { return reconciles.MatchString(line) })
+	if end >= 0 {
+		picture = picture[:end]
+	}
+	return picture, nil
+}
+
 // sampleKind returns the kind of the one object that a file holds, without asking for
 // its type, which the cluster may not know yet.
 func (c *cluster) sampleKind(ctx context.Context, file string) (kindKey, error) {
@@ -198,9 +227,11 @@ type resource struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Metadata   struct {
-		Name       string `json:"name"`
-		Namespace  string `json:"namespace"`
-		Generation int64  `json:"generation"`
+		Name            string `json:"name"`
+		Namespace       string `json:"namespace"`
+		UID             string `json:"uid"`
+		ResourceVersion string `json:"resourceVersion"`
+		Generation      int64  `json:"generation"`
 	} `json:"metadata"`
 	Status struct {
 		ObservedGeneration int64       `json:"observedGeneration"`
@@ -246,42 +277,4 @@ func (r resource) subject() string { return r.Kind + "/" + r.Metadata.Name }
 // ready reports whether the resource is Ready for its current generation.
 func (r resource) ready() bool {
 	return r.Status.Phase == "Ready" && r.Status.ObservedGeneration == r.Metadata.Generation
-}
-
-// live is the part of an object of the inventory that the demo shows.
-type live struct {
-	absent bool
-	// simulated says that a dry run has made it ready.
-	simulated bool
-	object    struct {
-		Metadata struct {
-			DeletionTimestamp string `json:"deletionTimestamp"`
-		} `json:"metadata"`
-		Spec struct {
-			Replicas *int `json:"replicas"`
-		} `json:"spec"`
-		Status struct {
-			ReadyReplicas int `json:"readyReplicas"`
-		} `json:"status"`
-	}
-}
-
-// observe reads the objects of an inventory. It leaves out objects that cannot be read.
-func (c *cluster) observe(ctx context.Context, r resource) map[entry]live {
-	out := map[entry]live{}
-	for _, g := range r.Status.Inventory {
-		for _, e := range g.Objects {
-			namespace := e.Namespace
-			if namespace == "" {
-				namespace = r.Metadata.Namespace
-			}
-			var l live
-			err := c.read(ctx, kindKey{e.APIVersion, e.Kind}, namespace, e.Name, &l.object)
-			l.absent = errors.Is(err, errAbsent)
-			if err == nil || l.absent {
-				out[e] = l
-			}
-		}
-	}
-	return out
 }

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // fakeCluster returns a cluster whose proxy answers paths with texts.
@@ -64,23 +62,19 @@ func TestKindsAreWhatTheAPIServerServes(t *testing.T) {
 
 func TestObjectsAreReadInTheirNamespaces(t *testing.T) {
 	c := fakeCluster(t, discovery)
-	deployment := entry{APIVersion: "apps/v1", Kind: "Deployment", Name: "shop"}
-	service := entry{APIVersion: "v1", Kind: "Service", Name: "shop"}
-	node := entry{APIVersion: "v1", Kind: "Node", Namespace: "*", Name: "node-0"}
-	forbidden := entry{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Name: "shop"}
-	var r resource
-	r.Metadata.Namespace = "shops"
-	r.Status.Inventory = []group{{Objects: []entry{deployment, service}}, {Objects: []entry{node, forbidden}}}
-	got := c.observe(t.Context(), r)
-	absent := map[entry]bool{}
-	for e, l := range got {
-		absent[e] = l.absent
-	}
-	if diff := cmp.Diff(map[entry]bool{deployment: false, service: true, node: false}, absent); diff != "" {
-		t.Errorf("objects, and whether they are absent (-want +got):\n%s", diff)
-	}
-	if l := got[deployment]; *l.object.Spec.Replicas != 3 || l.object.Status.ReadyReplicas != 2 {
-		t.Errorf("the deployment: %+v", l.object)
+	for _, tc := range []struct {
+		reason, apiVersion, kind, name string
+		absent, fails                  bool
+	}{
+		{"it is in the namespace", "apps/v1", "Deployment", "shop", false, false},
+		{"it is not there", "v1", "Service", "shop", true, true},
+		{"it has no namespace", "v1", "Node", "node-0", false, false},
+		{"its kind may not be read, so nobody knows", "policy/v1", "PodDisruptionBudget", "shop", false, true},
+	} {
+		err := c.read(t.Context(), kindKey{tc.apiVersion, tc.kind}, "shops", tc.name, &struct{}{})
+		if errors.Is(err, errAbsent) != tc.absent || (err != nil) != tc.fails {
+			t.Errorf("%s: %s: %v", tc.kind, tc.reason, err)
+		}
 	}
 }
 

@@ -28,6 +28,9 @@ type demo struct {
 	processes []*process
 	cluster   *cluster
 	sampled   resource
+	// drawn is the version of the resource in the picture, and drawnAt when it was drawn.
+	drawn   string
+	drawnAt time.Time
 	// registry holds a package, and greeting is a resource of it.
 	registry ociRegistry
 	greeting resource
@@ -39,6 +42,8 @@ type demo struct {
 const (
 	eager = 250 * time.Millisecond
 	calm  = time.Second
+	// redraw is how often what has not changed is explained again, each time by a process and a request for each object.
+	redraw = 2 * time.Second
 )
 
 // run runs the steps, and stops everything that it has started.
@@ -131,9 +136,10 @@ func (d *demo) waitReady(ctx context.Context) error {
 
 // drawUntilReady draws a resource until it is Ready.
 func (d *demo) drawUntilReady(ctx context.Context, r resource) error {
+	d.drawn = "" // the picture of before may have been kept
 	return d.poll(ctx, d.timeout, r.subject()+" to become Ready", func(ctx context.Context) (bool, error) {
-		v, err := d.fetchView(ctx, r)
-		return err == nil && !v.absent && v.resource.ready(), err
+		now, err := d.draw(ctx, r)
+		return err == nil && now.ready(), err
 	})
 }
 
@@ -154,29 +160,34 @@ func (d *demo) runUntilInterrupted(ctx context.Context) error {
 		case <-every.C:
 		}
 		// An API server that is away for a moment leaves the picture as it is.
-		_, _ = d.fetchView(ctx, d.sampled)
+		_, _ = d.draw(ctx, d.sampled)
 		if err := d.checkControlPlane(); err != nil {
 			return err
 		}
 	}
 }
 
-// fetchView reads a resource and its objects, and draws them.
-func (d *demo) fetchView(ctx context.Context, r resource) (view, error) {
-	v := view{resource: r}
-	kind := kindKey{r.APIVersion, r.Kind}
+// draw reads a resource, and shows what operetta explain says of it: whenever it has changed, and on a terminal also
+// after a while, for what changes without it, such as ages.
+func (d *demo) draw(ctx context.Context, r resource) (resource, error) {
 	var now resource
-	err := d.cluster.read(ctx, kind, r.Metadata.Namespace, r.Metadata.Name, &now)
-	switch {
-	case errors.Is(err, errAbsent):
-		v.absent = true
-	case err != nil:
-		return v, err
-	default:
-		v.resource, v.objects = now, d.cluster.observe(ctx, now)
+	err := d.cluster.read(ctx, kindKey{r.APIVersion, r.Kind}, r.Metadata.Namespace, r.Metadata.Name, &now)
+	if errors.Is(err, errAbsent) {
+		ink := d.screen.Ink()
+		d.screen.Show([]string{ink.Bold(r.subject()) + "  " + ink.Warn("does not exist")})
+		d.drawn = ""
+		return resource{}, nil
 	}
-	d.screen.Show(v.draw(d.screen.Ink()))
-	return v, nil
+	version := now.Metadata.UID + " " + now.Metadata.ResourceVersion
+	if err != nil || d.drawn == version && (!d.screen.Live() || time.Since(d.drawnAt) < redraw) {
+		return now, err
+	}
+	picture, err := d.cluster.explain(ctx, r, bool(d.screen.Ink()))
+	if err == nil {
+		d.screen.Show(picture)
+		d.drawn, d.drawnAt = version, time.Now()
+	}
+	return now, err
 }
 
 // poll asks until the answer is yes, the time is up, or a process that it needs has died.

@@ -154,7 +154,7 @@ func (d *demo) killLeader(ctx context.Context) error {
 	<-leader.done
 	err = d.poll(ctx, d.timeout, "the other process to lead", func(ctx context.Context) (bool, error) {
 		// An API server that is away for a moment leaves the picture as it is.
-		_, _ = d.fetchView(ctx, d.sampled)
+		_, _ = d.draw(ctx, d.sampled)
 		now, err := d.leader(ctx)
 		return now != "" && now != was, err
 	})

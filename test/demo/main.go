@@ -9,7 +9,7 @@
 //
 //	main ──> demo (the steps) ──> screen (what a person sees)
 //	                          ──> child, cluster (what it starts and asks)
-//	                          ──> view (a status drawn as a tree)
+//	                          ──> view (a dry run drawn as a tree; on a cluster, operetta explain draws)
 //
 // Whatever it started is gone when it ends, however it ends: the control plane
 // belongs to a keeper that watches it, and the kernel kills the other children.

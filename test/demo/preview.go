@@ -108,20 +108,17 @@ func (d *demo) frames(lines []byte) ([][]string, error) {
 	return drawn, nil
 }
 
-// view returns a moment as the cluster would show it. What the dry run has made ready is told from what is.
+// view returns a moment as it is drawn. What the dry run has made ready is told from what is.
 func (m moment) view(simulated map[named]bool) (view, error) {
 	r := resource{APIVersion: m.Resource.APIVersion, Kind: m.Resource.Kind}
 	r.Metadata.Name, r.Metadata.Namespace = m.Resource.Name, m.Resource.Namespace
 	if err := json.Unmarshal(m.Status, &r.Status); err != nil {
 		return view{}, fmt.Errorf("reading the status of %s/%s: %w", r.Kind, r.Metadata.Name, err)
 	}
-	r.Metadata.Generation = r.Status.ObservedGeneration
-	v := view{resource: r, objects: map[entry]live{}}
+	v := view{resource: r, simulated: map[entry]bool{}}
 	for _, g := range r.Status.Inventory {
 		for _, e := range g.Objects {
-			if simulated[e.named(m.Resource.Namespace)] {
-				v.objects[e] = live{simulated: true}
-			}
+			v.simulated[e] = simulated[e.named(m.Resource.Namespace)]
 		}
 	}
 	return v, nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -9,12 +8,11 @@ import (
 	"operetta.dev/test/internal/screen"
 )
 
-// A view is a custom resource at one moment.
+// A view is a custom resource at one moment of a dry run. On a cluster, operetta explain draws.
 type view struct {
 	resource resource
-	// absent says that the object was deleted.
-	absent  bool
-	objects map[entry]live
+	// simulated are the objects that the dry run has made ready.
+	simulated map[entry]bool
 }
 
 // draw returns the lines of a picture: the resource, and its components with their
@@ -22,18 +20,11 @@ type view struct {
 func (v view) draw(ink screen.Ink) []string {
 	r := v.resource
 	title := ink.Bold(r.Kind + "/" + r.Metadata.Name)
-	switch {
-	case v.absent:
-		return []string{title + "  " + ink.Warn("does not exist")}
-	case r.Status.Phase == "":
+	if r.Status.Phase == "" {
 		return []string{title + "  " + ink.Dim("no status yet")}
 	}
 	phase := phaseInk(ink, r.Status.Phase)(r.Status.Phase)
-	head := title + "  " + phase + "  " + ink.Dim(r.Status.ComponentsReady+" components")
-	if r.Status.ObservedGeneration != r.Metadata.Generation {
-		head += "  " + ink.Dim("(of the spec before)")
-	}
-	lines := []string{head}
+	lines := []string{title + "  " + phase + "  " + ink.Dim(r.Status.ComponentsReady+" components")}
 	// Edges that the operator wrote have no cycle.
 	picture, _ := v.graph().Tree(v.style(ink))
 	for line := range strings.Lines(picture) {
@@ -111,33 +102,14 @@ func (v view) lines(ink screen.Ink, name string) []string {
 			continue
 		}
 		for _, e := range g.Objects {
-			out = append(out, strings.TrimRight(e.Kind+"/"+e.Name+"  "+v.liveness(ink, e), " "))
+			line := e.Kind + "/" + e.Name
+			if v.simulated[e] {
+				line += "  " + ink.Good("ready") + ink.Dim(", simulated")
+			}
+			out = append(out, line)
 		}
 	}
 	return out
-}
-
-// liveness returns what is unusual about an object.
-func (v view) liveness(ink screen.Ink, e entry) string {
-	l, known := v.objects[e]
-	switch {
-	case !known:
-		return ""
-	case l.absent:
-		return ink.Bad("does not exist")
-	case l.simulated:
-		return ink.Good("ready") + ink.Dim(", simulated")
-	case l.object.Metadata.DeletionTimestamp != "":
-		return ink.Warn("being deleted")
-	case l.object.Spec.Replicas == nil:
-		return ""
-	}
-	ready, wanted := l.object.Status.ReadyReplicas, *l.object.Spec.Replicas
-	text := fmt.Sprintf("%d/%d ready", ready, wanted)
-	if ready == wanted {
-		return ink.Good(text)
-	}
-	return ink.Warn(text)
 }
 
 func phaseInk(ink screen.Ink, phase string) func(string) string {

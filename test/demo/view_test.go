@@ -1,103 +1,85 @@
 package main
 
 import (
-	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// waiting is a resource whose servers start, in the form in which the API server
-// answers.
-const waiting = `{
-	"apiVersion": "example.com/v1", "kind": "WebApp",
-	"metadata": {"name": "shop", "namespace": "default", "generation": 2},
-	"status": {
-		"observedGeneration": 2, "phase": "Waiting", "componentsReady": "1/3",
-		"components": [
-			{"name": "config", "state": "Verified", "reason": "Verified"},
-			{"name": "ingress", "state": "Excluded", "reason": "Excluded"},
-			{"name": "web", "state": "Applied", "reason": "NotReady", "message": "available is false:\n 1 >= 3 (web.cue:54)"},
-			{"name": "availability", "state": "Failed", "reason": "InvalidObject", "message": "maxUnavailable: 0 is out of bounds"}
-		],
-		"inventory": [
-			{"component": "config", "objects": [{"object": "configmap", "apiVersion": "v1", "kind": "ConfigMap", "name": "shop"}]},
-			{"component": "web", "dependsOn": ["config"], "objects": [
-				{"object": "deployment", "apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"},
-				{"object": "service", "apiVersion": "v1", "kind": "Service", "name": "shop"}
-			]},
-			{"component": "availability", "dependsOn": ["web", "config"], "objects": [{"object": "pdb", "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "name": "shop"}]},
-			{"component": "former", "objects": [{"object": "job", "apiVersion": "batch/v1", "kind": "Job", "name": "old"}]}
-		]
-	}
-}`
+// explains stands for operetta. It fails like the real one, since the resource is not ready, and notes how it was called.
+const explains = `#!/bin/sh
+echo "$*, coloured: ${CLICOLOR_FORCE:-0}" >>calls
+[ -e gone ] && { echo 'operetta: it does not exist' >&2; exit 1; }
+echo 'WebApp/shop in default  Waiting  0/1 components'
+echo 'web  … Applied'
+echo '  · reconciles: is 0, wanted >= 1'
+printf '\033[33mreconciles: \033[0mnot known: only the operator knows\n'
+exit 1
+`
 
-func viewOf(t *testing.T, text string) view {
-	t.Helper()
-	var v view
-	if err := json.Unmarshal([]byte(text), &v.resource); err != nil {
+func TestOnAClusterThePictureIsThatOfOperettaExplain(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("bin", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	v.objects = map[entry]live{}
-	return v
-}
-
-// object adds a live object.
-func (v view) object(t *testing.T, apiVersion, kind, name, text string) {
-	t.Helper()
-	var l live
-	if err := json.Unmarshal([]byte(text), &l.object); err != nil {
+	if err := os.WriteFile(filepath.Join("bin", "operetta"), []byte(explains), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	v.objects[entry{APIVersion: apiVersion, Kind: kind, Name: name}] = l
-}
-
-func expectDrawing(t *testing.T, v view, want string) {
-	t.Helper()
-	if diff := cmp.Diff(strings.Trim(want, "\n"), strings.Join(v.draw(false), "\n")); diff != "" {
-		t.Errorf("the drawing (-want +got):\n%s", diff)
+	d, shown := onFile(t)
+	answers := map[string]string{"/apis/example.com/v1": `{"resources": [{"name": "webapps", "kind": "WebApp", "namespaced": true}]}`}
+	d.cluster = fakeCluster(t, answers)
+	var r resource
+	r.APIVersion, r.Kind, r.Metadata.Name, r.Metadata.Namespace = "example.com/v1", "WebApp", "shop", "default"
+	const picture, absent = "\nWebApp/shop in default  Waiting  0/1 components\nweb  … Applied\n  · reconciles: is 0, wanted >= 1\n\n", "\nWebApp/shop  does not exist\n\n"
+	const call = "explain webapp/shop --namespace default --kubeconfig a.kubeconfig, coloured: 0\n"
+	const at = "/apis/example.com/v1/namespaces/default/webapps/shop"
+	for _, look := range []struct {
+		reason, version string
+		gone, fails     bool
+		shows, calls    string
+	}{
+		{reason: "what it prints is shown, although it ends with 1", version: "1", shows: picture, calls: call},
+		{reason: "a process is not spent on what has not changed", version: "1"},
+		{reason: "the same picture is not drawn again where nothing moves", version: "2", calls: call},
+		{reason: "a resource that goes while it is explained leaves the picture", version: "3", gone: true, fails: true, calls: call},
+		{reason: "no command is needed to say that there is none", gone: true, shows: absent},
+		{reason: "one that comes back is explained again", version: "2", shows: picture, calls: call},
+	} {
+		if delete(answers, at); look.version != "" {
+			answers[at] = `{"kind": "WebApp", "metadata": {"uid": "u", "resourceVersion": "` + look.version + `"}}`
+		}
+		_ = os.Remove("gone")
+		if look.gone {
+			if err := os.WriteFile("gone", nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := shown()
+		if _, err := d.draw(t.Context(), r); (err != nil) != look.fails {
+			t.Errorf("%s: error %v", look.reason, err)
+		}
+		if diff := cmp.Diff(look.shows, strings.TrimPrefix(shown(), before)); diff != "" {
+			t.Errorf("%s: it shows (-want +got):\n%s", look.reason, diff)
+		}
+		calls, _ := os.ReadFile("calls")
+		_ = os.Remove("calls")
+		if diff := cmp.Diff(look.calls, string(calls)); diff != "" {
+			t.Errorf("%s: the calls (-want +got):\n%s", look.reason, diff)
+		}
 	}
-}
-
-func TestDrawingShowsWhatEachComponentWaitsFor(t *testing.T) {
-	v := viewOf(t, waiting)
-	v.object(t, "apps/v1", "Deployment", "shop", `{"spec": {"replicas": 3}, "status": {"readyReplicas": 1}}`)
-	v.object(t, "batch/v1", "Job", "old", `{"metadata": {"deletionTimestamp": "2026-01-02T03:04:05Z"}}`)
-	v.objects[entry{APIVersion: "v1", Kind: "Service", Name: "shop"}] = live{absent: true}
-	expectDrawing(t, v, `
-WebApp/shop  Waiting  1/3 components
-config  ✓ Verified
-│ · ConfigMap/shop
-└─ web  … Applied
-   │ · available is false: 1 >= 3 (web.cue:54)
-   │ · Deployment/shop  1/3 ready
-   │ · Service/shop  does not exist
-   └─ availability  ✗ Failed
-        · maxUnavailable: 0 is out of bounds
-        · PodDisruptionBudget/shop
-former  - Deleting
-  · Job/old  being deleted
-not wanted by the spec: ingress
-`)
-	if v.resource.ready() {
-		t.Error("it counts as Ready")
-	}
-}
-
-func TestDrawingOfAResourceWithoutComponents(t *testing.T) {
-	v := viewOf(t, `{"kind": "WebApp", "metadata": {"name": "shop", "generation": 1}}`)
-	expectDrawing(t, v, "WebApp/shop  no status yet")
-	v.absent = true
-	expectDrawing(t, v, "WebApp/shop  does not exist")
 }
 
 func TestReadyOfTheSpecBeforeIsNotReady(t *testing.T) {
-	const status = `{"kind": "WebApp", "metadata": {"name": "shop", "generation": %g}, "status": {"observedGeneration": 1, "phase": "Ready", "componentsReady": "0/0"}}`
-	now := viewOf(t, strings.Replace(status, "%g", "1", 1))
-	before := viewOf(t, strings.Replace(status, "%g", "2", 1))
-	if !now.resource.ready() || before.resource.ready() {
-		t.Errorf("ready: %v now, %v before", now.resource.ready(), before.resource.ready())
+	t.Parallel()
+	var r resource
+	r.Metadata.Generation, r.Status.ObservedGeneration, r.Status.Phase = 1, 1, "Ready"
+	if !r.ready() {
+		t.Error("it is not ready now")
 	}
-	expectDrawing(t, before, "WebApp/shop  Ready  0/0 components  (of the spec before)")
+	if r.Metadata.Generation = 2; r.ready() {
+		t.Error("it counts as ready for a spec that nobody has looked at")
+	}
 }

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -15,7 +16,7 @@ func TestDemoEndsWellWhenTheSampleIsReady(t *testing.T) {
 	t.Parallel()
 	s := begin(t, "--once")
 	s.expectExit(0)
-	for _, want := range []string{"WebApp/nginx-app  Ready  3/3 components", "└─ web  ✓ Verified", "Deployment/nginx-app  3/3 ready", "Ready after "} {
+	for _, want := range []string{"WebApp/nginx-app in default  Ready  3/3 components", "└─ web  ✓ Verified", "Deployment/nginx-app  ready", "Ready after "} {
 		if !strings.Contains(s.String(), want) {
 			t.Errorf("it did not say %q", want)
 		}
@@ -31,11 +32,11 @@ func TestAnInstalledOperatorOutlivesItsLeaderAndTheRegistry(t *testing.T) {
 	s := begin(t, "--installed")
 	s.expectExit(0)
 	s.expectInOrder(
-		"✓ start two processes of the operator", "Package webapp is served after ", "WebApp/nginx-app  Ready  3/3 components",
+		"✓ start two processes of the operator", "Package webapp is served after ", "WebApp/nginx-app in default  Ready  3/3 components",
 		"✓ start a registry", "✓ push a package to it", "✓ apply a Package that names it", "Package greeter at sha256:",
-		"Greeter/hello  Ready  2/2 components", "Deployment/hello  2/2 ready", "nothing listens at 127.0.0.1:",
-		"operetta-1 was killed, and operetta-2 leads after ", "Deployment/nginx-app  5/5 ready",
-		"Greeter/hello  Ready  2/2 components", "Deployment/hello  3/3 ready", "✓ scale Greeter/hello, without the registry", "RegistryUnavailable",
+		"Greeter/hello in default  Ready  2/2 components", "Deployment/hello  ready", "nothing listens at 127.0.0.1:",
+		"operetta-1 was killed, and operetta-2 leads after ", "Deployment/nginx-app  ready", "✓ scale WebApp/nginx-app",
+		"Greeter/hello in default  Ready  2/2 components", "Deployment/hello  ready", "✓ scale Greeter/hello, without the registry", "RegistryUnavailable",
 		"  1 new, 4 old", "  5 new, 0 old", "is Promoted after ", "  1 new, 4 old", "  0 new, 5 old", "is RolledBack after ",
 		"nothing is left after ", "Done after ",
 	)
@@ -56,8 +57,14 @@ func TestRunStaysAndShowsWhatHappens(t *testing.T) {
 	s.await("Ctrl-C ends it")
 	before := s.ask("get", "deployment", "nginx-app", "-o", "jsonpath={.metadata.uid}")
 	s.ask("delete", "deployment", "nginx-app")
-	s.ask("patch", "webapp", "nginx-app", "--type=merge", "-p", `{"spec":{"replicas":5}}`)
-	s.await("Deployment/nginx-app  5/5 ready")
+	s.ask("patch", "webapp", "nginx-app", "--type=merge", "-p", `{"spec":{"replicas":5,"ingress":{"enabled":true}}}`)
+	s.await("  · Ingress/nginx-app")
+	eventually(t, "the Deployment to have 5 replicas", func() error {
+		if got := s.ask("get", "deployment", "nginx-app", "--ignore-not-found", "-o", "jsonpath={.status.readyReplicas}"); got != "5" {
+			return fmt.Errorf("%q are ready", got)
+		}
+		return nil
+	})
 	if after := s.ask("get", "deployment", "nginx-app", "-o", "jsonpath={.metadata.uid}"); after == before {
 		t.Error("the Deployment that was deleted is still there")
 	}

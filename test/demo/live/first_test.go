@@ -142,7 +142,7 @@ func TestTheFirstTimeAPreviewPlaysWhileTheControlPlaneIsBuilt(t *testing.T) {
 	s.expectInOrder(
 		"✓ build operetta", "run --dry-run ./cue/... -f config/samples/webapp.yaml",
 		"Preview, step 2 of 2", "Deployment/nginx-app  ready, simulated", "✓ build the control plane", "✓ start the control plane",
-		"WebApp/nginx-app  Ready  3/3 components", "Deployment/nginx-app  3/3 ready", "Ready after ",
+		"WebApp/nginx-app in default  Ready  3/3 components", "Deployment/nginx-app  ready", "Ready after ",
 	)
 	m.expectOrder()
 	said := s.String()
