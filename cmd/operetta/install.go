@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/controller"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/install"
@@ -126,6 +127,7 @@ func newInstall(s streams) *cobra.Command {
   operetta install ./cue/webapp -n team-a,team-b`,
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			f.nameLease(cmd)
 			if err := f.check(); err != nil {
 				return err
 			}
@@ -154,7 +156,7 @@ func newInstall(s streams) *cobra.Command {
 		},
 	}
 	outputFlag(cmd, &f.output, formatYAML, formatJSON)
-	f.addFlags(cmd)
+	f.addOperatorFlags(cmd)
 	cmd.Flags().StringArrayVar(&f.policies.Operators, "operator-user", nil, "user that an operator elsewhere acts as; repeat the flag for more")
 	namespacesFlag(cmd, &f.options.Namespaces, "namespaces that the operator serves, separated by commas; repeat the flag for more; all by default")
 	cmd.Flags().StringVar(&f.run.PackageSelector, "package-selector", "", "labels of the Packages to serve, such as team=a; all by default")
@@ -164,9 +166,24 @@ func newInstall(s streams) *cobra.Command {
 	cmd.Flags().BoolVar(&f.argocd, "argocd", false, "also print the health checks of the kinds for Argo CD, a part of its ConfigMap")
 	cmd.Flags().StringVar(&f.signatures, "require-signatures", "", "file that says which signatures contents from registries need, as for operetta run; the operator gets it as a ConfigMap")
 	cmd.Flags().StringVar(&f.run.Image, "image", "operetta:latest", "image of the operator")
-	cmd.Flags().Int32Var(&f.run.Replicas, "replicas", 2, "number of processes; one acts, the others stand by")
 	optionalChoiceFlag(cmd, (*string)(&f.run.Webhooks), "webhooks", "also print admission webhooks, whose certificate the operator makes, or cert-manager; off by default", string(install.Operator), string(install.CertManager))
 	return cmd
+}
+
+// addOperatorFlags adds the flags about the operator that has the roles, and about its processes.
+func (f *installFlags) addOperatorFlags(cmd *cobra.Command) {
+	f.addFlags(cmd)
+	lease := cmd.Flags().Lookup("leader-election-id")
+	lease.Usage, lease.DefValue = "name of the Lease for leader election; by default "+controller.DefaultLeaderElectionID+", or the name of the service account if that is another one than "+defaultServiceAccount, ""
+	cmd.Flags().Int32Var(&f.run.Replicas, "replicas", 2, "number of processes; one acts, the others stand by")
+}
+
+// nameLease names the Lease after the service account, unless the flag or the default account does. Everything else of an operator has
+// the name of its account, so two of them in a namespace would keep each other from acting by the Lease alone.
+func (f *installFlags) nameLease(cmd *cobra.Command) {
+	if f.options.ServiceAccount != defaultServiceAccount && !cmd.Flags().Changed("leader-election-id") {
+		f.options.LeaderElectionID = f.options.ServiceAccount
+	}
 }
 
 // check errors if the flags contradict each other.
@@ -198,7 +215,7 @@ func (f *installFlags) check() error {
 // checkShards errors if the shards contradict other flags.
 func (f *installFlags) checkShards() error {
 	shards := f.options.Shards
-	if err := object.CheckLease(f.options.LeaderElectionID); err != nil {
+	if err := object.CheckLease(f.options.LeaderElectionID); err != nil { // the name may be that of the account
 		return usageError{fmt.Errorf("--leader-election-id: %w", err)}
 	}
 	switch {

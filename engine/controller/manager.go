@@ -142,12 +142,9 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 	if err := options.Shard.Check(); err != nil {
 		return nil, err
 	}
-	settings := managerOptions(options)
-	if options.LeaderElection {
-		var err error
-		if settings.LeaderElectionResourceLockInterface, err = newElection(noteAnswers(config), options); err != nil {
-			return nil, err
-		}
+	settings, leader, err := withElection(managerOptions(options), noteAnswers(config), options)
+	if err != nil {
+		return nil, err
 	}
 	mgr, err := manager.New(refused.wrap(noteAnswers(config), object.Account{}), settings)
 	if err != nil {
@@ -163,7 +160,7 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 	if err := m.own.complete(m, m.identities.shared); err != nil {
 		return nil, err
 	}
-	if err := addProbes(mgr, options, m.own.resources, m.running); err != nil {
+	if err := errors.Join(addProbes(mgr, options, m.own.resources, m.running), leader(mgr)); err != nil {
 		return nil, err
 	}
 	if err := m.serveMetrics(); err != nil {
@@ -189,6 +186,20 @@ func clientConfig(config *rest.Config) *rest.Config {
 	out := cluster.WithAnswers(config)
 	out.DisableCompression = true
 	return out
+}
+
+// withElection adds the leader election to the settings of a manager, if it has one. The function adds the check of /readyz that says
+// whose Lease the process waits for.
+func withElection(settings manager.Options, config *rest.Config, o Options) (manager.Options, func(manager.Manager) error, error) {
+	if !o.LeaderElection {
+		return settings, func(manager.Manager) error { return nil }, nil
+	}
+	lock, err := newElection(config, o)
+	if err != nil {
+		return settings, nil, err
+	}
+	settings.LeaderElectionResourceLockInterface = lock
+	return settings, func(mgr manager.Manager) error { return mgr.AddReadyzCheck(leaderCheck, lock.wait.check) }, nil
 }
 
 // addProbes adds the checks of /healthz and /readyz.

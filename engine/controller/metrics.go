@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -42,7 +43,7 @@ func (m *Manager) serveMetrics() error {
 	}
 	if o.MetricsSecure {
 		plain := listener
-		if listener, err = encrypted(mgr, plain, o.MetricsCertDir); err != nil {
+		if listener, err = encrypted(mgr, plain, o); err != nil {
 			_ = plain.Close()
 			return fmt.Errorf("serving metrics: %w", err)
 		}
@@ -115,11 +116,12 @@ func (r rareSink) WithName(name string) logr.LogSink {
 
 // encrypted returns a listener by TLS. Its certificate is that of a folder, which may change, or else one that is made
 // now and that is self-signed.
-func encrypted(mgr manager.Manager, plain net.Listener, certDir string) (net.Listener, error) {
+func encrypted(mgr manager.Manager, plain net.Listener, o Options) (net.Listener, error) {
 	// A certificate of a client is not required, and the code that relies on one verifies it: see access.
 	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, ClientAuth: tls.RequestClientCert}
-	if certDir != "" {
-		watcher, err := certwatcher.New(filepath.Join(certDir, "tls.crt"), filepath.Join(certDir, "tls.key"))
+	logExpired(config, o.Log.WithValues("server", "metrics", "folder", o.MetricsCertDir), time.Now)
+	if dir := o.MetricsCertDir; dir != "" {
+		watcher, err := certwatcher.New(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
 		if err != nil {
 			return nil, err
 		}

@@ -36,7 +36,7 @@ func (m *Manager) watchOrphanPatches() error {
 	}
 	// A user who can write a Patch has it judged by each write, so events are limited.
 	limited := newEventRateLimits(m.options.Log).limited(&handler.EnqueueRequestForObject{})
-	if u.patches, err = m.own.patches.Reader(c, limited, predicate.Or[client.Object](patchSpecChanged, resyncOnly)); err != nil {
+	if u.patches, err = m.own.patches.Reader(c, limited, predicate.Or[client.Object](patchSpecChanged, resyncOnly), nil); err != nil {
 		return err
 	}
 	return m.manager.Add(c)

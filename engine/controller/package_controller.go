@@ -177,9 +177,8 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	name := controllerName(gvk.GroupKind())
 	c.resources = c.as.resources.Of(gvk, scopeOf(p))
 	c.measure(name)
-	uid := c.resources.UID
-	c.fair.uid = uid
-	ours := m.options.Shard.only(uid, c.reconcile, c.forget)
+	c.fair.uid = c.resources.UID
+	ours := m.options.Shard.only(c.resources.UID, c.reconcile, c.forget)
 	ctrlr, err := m.newController(name, gvk.Kind, p.Name(), ours, c.fair)
 	if err != nil {
 		return err
@@ -194,11 +193,11 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 		},
 		Reach:  func() program.Reach { return c.program.Load().Reach() },
 		Serves: m.options.servesResourcesIn,
-		UID:    uid,
+		UID:    c.resources.UID,
 	}, ctrlr, inputs)
 	targets := patchTargets{kind: gvk, scope: c.objects.Scope}
 	enqueueTargets := urgently(c.limits.limited(handler.EnqueueRequestsFromMapFunc(c.fair.forgettingSpeed(targets.requests))))
-	c.patches, err = c.as.patches.Reader(ctrlr, noting(c.history, history.Patch, enqueueTargets), patchSpecChanged)
+	c.patches, err = c.as.patches.Reader(ctrlr, noting(c.history, history.Patch, enqueueTargets), patchSpecChanged, c.enqueuePermitted)
 	if err != nil {
 		return err
 	}
@@ -212,6 +211,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 		Subsystem:      m.subsystems.has,
 		FinishedObject: c.as.caches.Finished,
 		PackageFault:   c.packageFault,
+		PatchesUnread:  c.as.patches.Unread,
 		ConfigMap:      m.options.ConfigMap,
 		Allow:          m.options.Allow,
 		Tracer:         m.options.Tracer,
@@ -321,6 +321,19 @@ func (m *Manager) enqueueAll(ctx context.Context, c *packageController) error {
 	default:
 		return nil
 	}
+}
+
+// enqueuePermitted reconciles every resource of a package, because the operator may read their Patches now, or may no more. What was
+// not reconciled yet will be by what it begins with.
+func (c *packageController) enqueuePermitted() {
+	keys, err := keysOf(context.Background(), c.resources) // of the cache: it waits for nothing
+	if err != nil {
+		return // who cannot be listed has no status that would be wrong
+	}
+	for _, key := range keys {
+		c.history.Note(key, history.Event{Trigger: history.Trigger{Cause: history.Permitted}})
+	}
+	c.enqueuer.enqueueBehind(keys...)
 }
 
 // enqueueForPackage enqueues resources because the package has another version, or another state.

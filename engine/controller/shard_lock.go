@@ -116,8 +116,8 @@ type electionTimes struct{ lease, renew, retry, patience time.Duration }
 // podNamespaceFile has the namespace of the pod that the process runs in.
 const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// newElection returns the lock of the leader election of a process.
-func newElection(config *rest.Config, o Options) (resourcelock.Interface, error) {
+// newElection returns the lock of the leader election of a process, which knows whom it waits for.
+func newElection(config *rest.Config, o Options) (*notedLock, error) {
 	namespace := o.LeaderElectionNamespace
 	if namespace == "" {
 		text, err := os.ReadFile(podNamespaceFile)
@@ -147,7 +147,7 @@ func newElection(config *rest.Config, o Options) (resourcelock.Interface, error)
 	e.lock = func(name string) resourcelock.Interface {
 		return &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Client: client.CoordinationV1(), LockConfig: locks}
 	}
-	return e.agreedLock(), nil
+	return e.notedLock(), nil
 }
 
 // agreedLock returns the lock of the shard, which nobody takes whose count is not the agreed one.

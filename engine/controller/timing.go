@@ -110,6 +110,8 @@ const (
 	trustKept = time.Minute
 	// refusalInterval is how often the log says why a scraper was refused: everybody who reaches the port can be.
 	refusalInterval = time.Minute
+	// expiryInterval is how often the log says that a server shows a certificate that has expired: everybody who connects is shown it.
+	expiryInterval = 10 * time.Minute
 )
 
 // Certificates of the webhooks.

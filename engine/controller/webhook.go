@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -42,7 +43,9 @@ func (m *Manager) serveWebhooks() error {
 	if err != nil || port == 0 {
 		return fmt.Errorf("the address of the webhooks: %s has no port", o.WebhookAddress)
 	}
-	options := webhook.Options{Host: host, Port: int(port), CertDir: o.WebhookCertDir}
+	options := webhook.Options{Host: host, Port: int(port), CertDir: o.WebhookCertDir, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+		logExpired(c, o.Log.WithValues("server", "webhooks", "folder", o.WebhookCertDir), time.Now)
+	}}}
 	if o.WebhookCertDir == "" {
 		certificates, err := m.serveCertificates(host)
 		if err != nil {

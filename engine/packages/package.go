@@ -1,6 +1,8 @@
 package packages
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -131,7 +133,7 @@ func Parse(u *unstructured.Unstructured) (Package, error) {
 	p := Package{Name: u.GetName(), object: u}
 	spec, _, err := unstructured.NestedMap(u.Object, "spec")
 	if err == nil {
-		err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(spec, &p.Spec, true)
+		err = p.decode(spec)
 	}
 	if err == nil {
 		err = p.Canary.check()
@@ -145,6 +147,23 @@ func Parse(u *unstructured.Unstructured) (Package, error) {
 		return p, fmt.Errorf("package %s: reading the spec: %w", p.Name, err)
 	}
 	return p, nil
+}
+
+// decode reads the spec. Its errors name fields and quote no content, as files may have passwords.
+func (p *Package) decode(spec map[string]any) error {
+	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(spec, &p.Spec, true)
+	if err == nil || runtime.IsStrictDecodingError(err) {
+		return err
+	}
+	// The converter says what is no value of a field, and not of which.
+	text, failed := json.Marshal(spec)
+	if failed != nil {
+		return err
+	}
+	if of, is := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(text, &Spec{})); is && of.Field != "" {
+		return fmt.Errorf("%s: %w", of.Field, err)
+	}
+	return err
 }
 
 // deleted reports whether somebody has deleted the Package.

@@ -225,6 +225,32 @@ func TestPatchesThatCannotBeReadAreWaitedFor(t *testing.T) {
 	}
 }
 
+// The operator goes on without Patches that it may not read, so whoever relies on one has to see that.
+func TestAResourceSaysThatItsPatchesAreUnread(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, timed)
+	why := ""
+	b.reconciler.PatchesUnread = func(namespace string) string {
+		if namespace == "" {
+			t.Error("it is asked about no namespace")
+		}
+		return why
+	}
+	const refused = `the operator may not read them: cannot list resource "patches"`
+	for _, row := range []struct{ reason, why, want, message string }{
+		{"they are read", "", "", ""},
+		{"the permission is missing", refused, "True Forbidden", "Patches of this resource do not count: " + refused},
+		{"it is back", "", "", ""},
+	} {
+		why = row.why
+		b.rest()
+		b.expect("Patches that do not count hold nothing up", "True Ready")
+		if got, message := b.condition("PatchesUnread"); got != row.want || message != row.message {
+			t.Errorf("%s: it is %q, and says %q", row.reason, got, message)
+		}
+	}
+}
+
 func TestAPatchThatNobodyLooksAtIsToldUnlessSomebodyHas(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -99,6 +99,9 @@ type Reconciler struct {
 	// PackageFault returns what is wrong with the present files of the package, while an
 	// earlier version of it serves, or ""; nil is nothing.
 	PackageFault func() string
+	// PatchesUnread returns why the operator may not read the Patches of a namespace, so that Patches has none there, or "";
+	// nil means that it may.
+	PatchesUnread func(namespace string) string
 
 	// Tracer makes a trace of each rollout; nil makes none.
 	Tracer trace.Tracer

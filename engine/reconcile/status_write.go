@@ -52,17 +52,18 @@ func (s *state) build(c status.Completion) map[string]any { return status.Build(
 func (s *state) statusInput(c status.Completion) status.Input {
 	name, digest := s.identify()
 	return status.Input{
-		Completion:   redacted(s.redactor, c),
-		Before:       s.before,
-		Generation:   s.cr.GetGeneration(),
-		Now:          s.Now(),
-		Package:      name,
-		Digest:       digest,
-		PackageFault: s.redactor.Text(s.packageFault()),
-		Version:      s.version(),
-		Inventory:    s.inventory.Encode(),
-		Hooks:        encodeHooks(s.hookStates),
-		HandledAt:    s.cr.GetAnnotations()[AnnotationReconcileAt],
+		Completion:    redacted(s.redactor, c),
+		Before:        s.before,
+		Generation:    s.cr.GetGeneration(),
+		Now:           s.Now(),
+		Package:       name,
+		Digest:        digest,
+		PackageFault:  s.redactor.Text(s.packageFault()),
+		PatchesUnread: s.patchesUnread(s.cr.GetNamespace()),
+		Version:       s.version(),
+		Inventory:     s.inventory.Encode(),
+		Hooks:         encodeHooks(s.hookStates),
+		HandledAt:     s.cr.GetAnnotations()[AnnotationReconcileAt],
 	}
 }
 
@@ -72,6 +73,14 @@ func (r *Reconciler) packageFault() string {
 		return ""
 	}
 	return r.PackageFault()
+}
+
+// patchesUnread returns why the operator may not read the Patches of a namespace, or "". A resource of the cluster has none.
+func (r *Reconciler) patchesUnread(namespace string) string {
+	if r.PatchesUnread == nil || namespace == "" {
+		return ""
+	}
+	return r.PatchesUnread(namespace)
 }
 
 // identify returns name and digest of the package. The status has them if the package does not run

@@ -93,7 +93,7 @@ func (r *Reconciler) versions(ctx context.Context, cr *unstructured.Unstructured
 		return ""
 	}
 	v := versions{sha256.New()}
-	v.add(p.Name(), p.Digest(), r.packageFault(), epochOf(p))
+	v.add(p.Name(), p.Digest(), r.packageFault(), r.patchesUnread(key.Namespace), epochOf(p))
 	if !v.addObject(cr) {
 		return ""
 	}

@@ -23,6 +23,8 @@ type Input struct {
 	// PackageFault says what is wrong with the present files of the package while an earlier
 	// version serves, or "".
 	PackageFault string
+	// PatchesUnread says that the operator may not read the Patches of the resource, and why, or is "".
+	PatchesUnread string
 	// Version is the API version that was reconciled.
 	Version string
 	// Inventory is the resource's inventory, as JSON values.
@@ -137,6 +139,12 @@ func conditions(in Input, phase Phase) []any {
 	if in.PackageFault != "" {
 		all = append(all, outdated(in))
 	}
+	if in.PatchesUnread != "" {
+		all = append(all, metav1.Condition{
+			Type: ConditionPatchesUnread, Status: metav1.ConditionTrue, Reason: patchesForbidden,
+			Message: "Patches of this resource do not count: " + in.PatchesUnread,
+		})
+	}
 	return NewConditions(in.Before, in.Generation, in.Now, all...)
 }
 
@@ -148,6 +156,9 @@ func Paused(before map[string]any, generation int64, now time.Time) map[string]a
 		Message: "nothing is applied until the annotation operetta.dev/paused is removed; deletion still works",
 	})
 }
+
+// patchesForbidden is the reason of the condition PatchesUnread.
+const patchesForbidden = "Forbidden"
 
 // notStalled is the reason of the condition Stalled while it is false.
 const notStalled = "NotStalled"

@@ -19,10 +19,12 @@ const (
 	ConditionPaused = "Paused"
 	// ConditionPackageBroken is there only while the files of the package are wrong.
 	ConditionPackageBroken = "PackageBroken"
+	// ConditionPatchesUnread is there only while the operator may not read Patches.
+	ConditionPatchesUnread = "PatchesUnread"
 )
 
 // Conditions are the types that the engine writes, in their order.
-var Conditions = []string{ConditionReady, ConditionReconciling, ConditionStalled, ConditionPaused, ConditionPackageBroken}
+var Conditions = []string{ConditionReady, ConditionReconciling, ConditionStalled, ConditionPaused, ConditionPackageBroken, ConditionPatchesUnread}
 
 // Condition returns the condition of a type that a status has, or nil.
 func Condition(status map[string]any, kind string) *metav1.Condition {

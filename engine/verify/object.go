@@ -25,7 +25,15 @@ func Object(live *unstructured.Unstructured, policy string) Judgement {
 	if rule, ok := healthByKind[live.GroupVersionKind().GroupKind()]; ok {
 		return firstNotReady(generationObserved(live), rule(live))
 	}
-	return firstNotReady(kstatus(live), conditionCurrent(live, "Ready"))
+	return firstNotReady(generationObserved(live), stalledNow(live), kstatus(live), conditionCurrent(live, "Ready"))
+}
+
+// stalledNow waits while the condition Stalled is true and about an older spec: the latest may be what ends that.
+func stalledNow(live *unstructured.Unstructured) Judgement {
+	if conditionIsTrue(live, "Stalled") {
+		return conditionCurrent(live, "Stalled")
+	}
+	return ready()
 }
 
 // ReadyCondition judges a custom resource only by its condition Ready, which must exist and

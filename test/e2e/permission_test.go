@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,11 @@ func TestPatchesThatMayNotBeReadAreReadOnceTheyMay(t *testing.T) {
 	t.Log(o.ExpectLog("patches are not looked at"))
 	cr := s.Create(p.Thing(s.Env, "shop", nil))
 	s.ExpectResourceReady(cr)
+	s.ExpectObject(cr, "to say that its Patches do not count", func(u *unstructured.Unstructured) error {
+		return harness.HasCondition(u, "PatchesUnread", "True", "Forbidden", "cannot list resource", "patches")
+	})
+	other := s.Create(p.Thing(s.Env, "other", nil))
+	s.ExpectResourceReady(other)
 	u := s.NewPatch("fix", "shop", 0, harness.StrategicMerge("web.settings", map[string]any{"data": map[string]any{"text": "patched"}}))
 	u.Object["spec"].(map[string]any)["target"] = map[string]any{"apiVersion": p.Name + ".example.com/v1", "kind": "Thing", "name": "shop"}
 	s.Create(u)
@@ -112,4 +118,11 @@ func TestPatchesThatMayNotBeReadAreReadOnceTheyMay(t *testing.T) {
 	s.ExpectData("web-shop", "text", "patched")
 	t.Logf("applied %s after the permission was given", harness.Elapsed(began))
 	o.ExpectLog("patches are looked at from now on")
+	// Another resource, which no Patch changes, says so no longer, too.
+	s.ExpectObject(other, "to say so no longer", func(u *unstructured.Unstructured) error {
+		if c := harness.Condition(u, "PatchesUnread"); len(c) > 0 {
+			return fmt.Errorf("PatchesUnread is %v", c)
+		}
+		return harness.Ready(u)
+	})
 }

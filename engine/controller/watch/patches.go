@@ -44,11 +44,11 @@ func NewPatches(mgr Connection, direct client.Client, namespaces object.Namespac
 }
 
 // Reader returns the cluster of Patches as a controller reads it. A handler enqueues what the Patches
-// of events are about.
-func (p *Patches) Reader(c controller.Controller, h handler.EventHandler, which predicate.Predicate) (cluster.Cluster, error) {
+// of events are about. If it turns out later whether the operator may read Patches, changed is called, unless it is nil.
+func (p *Patches) Reader(c controller.Controller, h handler.EventHandler, which predicate.Predicate, changed func()) (cluster.Cluster, error) {
 	all := &routed{by: map[string]cluster.Cluster{}}
 	for _, namespace := range p.namespaces.Lists() {
-		reader, err := p.parts[namespace].reader(c, h, which)
+		reader, err := p.parts[namespace].reader(c, h, which, changed)
 		if err != nil {
 			return nil, err
 		}
@@ -78,6 +78,17 @@ func partOf(reader cluster.Cluster, namespace string) cluster.Cluster {
 	return reader
 }
 
+// Unread returns why the operator may not read the Patches of a namespace, or "" if it may, or if that is not known.
+func (p *Patches) Unread(namespace string) string {
+	part := p.in(namespace)
+	if part == nil {
+		return ""
+	}
+	part.mu.Lock()
+	defer part.mu.Unlock()
+	return part.forbidden
+}
+
 // in returns the part that has the Patches of a namespace, or nil.
 func (p *Patches) in(namespace string) *patchesIn {
 	if p.namespaces.All() {
@@ -101,6 +112,8 @@ type patchesIn struct {
 	mu      sync.Mutex
 	state   availability
 	readers []*patchReader
+	// forbidden is why the operator may not read them, or "".
+	forbidden string
 }
 
 // availability says whether there can be Patches.
@@ -185,26 +198,52 @@ func (p *patchesIn) ask(ctx context.Context) (availability, error) {
 	if found == "" {
 		return "", err
 	}
+	state, tell, err := p.settle(found, why)
+	for _, changed := range tell {
+		changed()
+	}
+	return state, err
+}
+
+// settle notes an answer, and starts the watches if there can be Patches. It returns whom to tell that the permission has come or gone.
+func (p *patchesIn) settle(found availability, why string) (availability, []func(), error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	before := p.state
 	switch {
-	case p.state == patchesServed || p.state == found: // readers go on with what they have seen
-		return p.state, nil
+	case before == patchesServed || before == found: // readers go on with what they have seen
+		return before, nil, nil
 	case found != patchesServed:
-		p.state = found
 		p.log.Info("patches are not looked at: " + why)
-		return found, nil
-	}
-	for _, r := range p.readers {
-		if err := r.start(); err != nil {
-			return "", err
+	default:
+		for _, r := range p.readers {
+			if err := r.start(); err != nil {
+				return "", nil, err
+			}
+		}
+		if before != "" {
+			p.log.Info("patches are looked at from now on")
 		}
 	}
-	if p.state != "" {
-		p.log.Info("patches are looked at from now on")
+	p.state, p.forbidden = found, ""
+	if found == patchesForbidden {
+		p.forbidden = why
 	}
-	p.state = patchesServed
-	return p.state, nil
+	if before == "" || before != patchesForbidden && found != patchesForbidden {
+		return found, nil, nil // who reads them waits for the first answer
+	}
+	return found, p.told(), nil
+}
+
+// told returns the functions of the readers that are told of a permission.
+func (p *patchesIn) told() []func() {
+	var out []func()
+	for _, r := range p.readers {
+		if r.changed != nil {
+			out = append(out, r.changed)
+		}
+	}
+	return out
 }
 
 // availabilityOf returns what the error of a list says, and why there are no Patches for this operator. It is "" if that stays unknown.
@@ -228,6 +267,8 @@ type patchReader struct {
 	controller controller.Controller
 	handler    handler.EventHandler
 	predicate  predicate.Predicate
+	// changed is called when the permission comes or goes; it may be nil.
+	changed func()
 	// watch is nil until there can be Patches.
 	watch *pendingWatch
 }
@@ -235,8 +276,8 @@ type patchReader struct {
 var _ cluster.Cluster = (*patchReader)(nil)
 
 // reader is Reader in one namespace.
-func (p *patchesIn) reader(c controller.Controller, h handler.EventHandler, which predicate.Predicate) (cluster.Cluster, error) {
-	r := &patchReader{Cluster: &cluster.Live{Client: p.cache.Client, Direct: p.direct}, patchesIn: p, controller: c, handler: h, predicate: which}
+func (p *patchesIn) reader(c controller.Controller, h handler.EventHandler, which predicate.Predicate, changed func()) (cluster.Cluster, error) {
+	r := &patchReader{Cluster: &cluster.Live{Client: p.cache.Client, Direct: p.direct}, patchesIn: p, controller: c, handler: h, predicate: which, changed: changed}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.readers = append(p.readers, r)

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,7 +32,7 @@ func TestAPatchCanBeReadLive(t *testing.T) {
 		return fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithRESTMapper(mapper)
 	}
 	p := &patchesIn{cache: Cache{Client: build().Build()}, direct: build().WithObjects(stored).Build()}
-	r, err := p.reader(nil, nil, nil)
+	r, err := p.reader(nil, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,6 +87,52 @@ func TestReadersOfPatchesWaitForOneAnswerAndNoLongerThanTheyMay(t *testing.T) {
 					t.Errorf("%s: asked %d times, answered (-want +got):\n%s", tc.reason, asked.Load(), diff)
 				}
 			})
+		})
+	}
+}
+
+// Whoever reads Patches tells their targets that the permission is missing, and has to learn when it comes.
+func TestReadersOfPatchesAreToldOfThePermission(t *testing.T) {
+	t.Parallel()
+	resource := schema.GroupResource{Group: patch.Kind.Group, Resource: "patches"}
+	forbidden, absent, broken := apierrors.NewForbidden(resource, "", nil), apierrors.NewNotFound(resource, ""), apierrors.NewInternalError(errNoAnswer)
+	for name, tc := range map[string]struct {
+		reason  string
+		answers []error
+		// told is how often the reader is told, and unread says that the permission is missing in the end.
+		told   int
+		unread bool
+	}{
+		"never asked":               {"nobody knows", nil, 0, false},
+		"allowed":                   {"nobody has missed anything", []error{nil}, 0, false},
+		"refused":                   {"who reads has waited for this answer", []error{forbidden}, 0, true},
+		"refused again":             {"nothing is new", []error{forbidden, forbidden}, 0, true},
+		"refused, then no answer":   {"an API server that is not there gives no permission", []error{forbidden, broken}, 0, true},
+		"refused, then allowed":     {"the targets have to lose what they say", []error{forbidden, nil}, 1, false},
+		"not served":                {"there are no Patches, so none is missed", []error{absent}, 0, false},
+		"not served, then allowed":  {"the targets have said nothing", []error{absent, nil}, 0, false},
+		"not served, then refused":  {"the definition came before the role", []error{absent, forbidden}, 1, true},
+		"refused, then not served":  {"the definition is gone, and with it what was missed", []error{forbidden, absent}, 1, false},
+		"allowed, and refused then": {"what was read counts on, and the watch says that it fails", []error{nil, forbidden}, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			next := 0
+			p := &patchesIn{direct: interceptor.NewClient(fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build(), interceptor.Funcs{
+				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+					next++
+					return tc.answers[next-1]
+				},
+			})}
+			told := 0
+			p.readers = []*patchReader{{watch: &pendingWatch{}, changed: func() { told++ }}, {watch: &pendingWatch{}}}
+			for range tc.answers {
+				_, _ = p.ask(t.Context()) // an error is one of the answers
+			}
+			why := (&Patches{parts: map[string]*patchesIn{"": p}}).Unread("default")
+			if told != tc.told || (why != "") != tc.unread || tc.unread && !strings.Contains(why, forbidden.Error()) {
+				t.Errorf("%s: told %d times, and unread because %q", tc.reason, told, why)
+			}
 		})
 	}
 }

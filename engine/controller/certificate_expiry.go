@@ -1,0 +1,38 @@
+package controller
+
+import (
+	"crypto/tls"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
+)
+
+// logExpired has the log say when a server shows a certificate that has expired. It is served all the same: who does not verify it
+// can go on, and whoever verifies it says so to its own users only. Nobody else notices, as the files have no event when they expire.
+// Anyone who reaches the port can cause a line, so there is one in a while.
+func logExpired(config *tls.Config, log logr.Logger, now func() time.Time) {
+	sometimes := &rate.Sometimes{Interval: expiryInterval}
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		served := shown(config, hello)
+		if served != nil && served.Leaf != nil && now().After(served.Leaf.NotAfter) {
+			sometimes.Do(func() {
+				log.Info("the certificate that is served has expired, so whoever verifies it refuses the connection; a new one is taken without a restart",
+					"expired", served.Leaf.NotAfter.UTC().Format(time.RFC3339))
+			})
+		}
+		return nil, nil //nolint:nilnil // that is how the standard library is told to go on with the same configuration
+	}
+}
+
+// shown returns the certificate that a server shows, or nil.
+func shown(config *tls.Config, hello *tls.ClientHelloInfo) *tls.Certificate {
+	switch {
+	case config.GetCertificate != nil: // a server sets it only when it starts
+		out, _ := config.GetCertificate(hello) // the handshake that follows has the same error
+		return out
+	case len(config.Certificates) > 0:
+		return &config.Certificates[0]
+	}
+	return nil
+}
