@@ -246,3 +246,52 @@ func TestAFieldThatIsRejectedIsAtItsObjectWhereThePackageDoesNotLocateIt(t *test
 		t.Errorf("it says %q, want the line of the object", text)
 	}
 }
+
+func TestAValueThatMayComeFromASecretIsNotQuoted(t *testing.T) {
+	t.Parallel()
+	const secret = `import "encoding/base64"
+inputs: token: {apiVersion: "v1", kind: "Secret", name: "token"}
+_used: base64.Encode(null, "")
+`
+	for name, row := range map[string]struct {
+		reason, bad string
+		want        []string
+		not         string
+	}{
+		"a value made of a Secret": {
+			"encoded, no redactor finds the content", `"app:" + base64.Encode(null, inputs.token.object.data.n)`,
+			[]string{"data.bad: Invalid value: (withheld, it may come from a Secret): is bad", "(shop/body.cue:"}, "YUhWdWRHVnlNaTlvZFc1MFpYSXk",
+		},
+		"a value that has nothing to do with one": {
+			"it helps to see it", `"plainly wrong"`,
+			[]string{`data.bad: Invalid value: "plainly wrong": is bad`}, "withheld",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, secret+`components: a: objects: one: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "one", data: bad: `+row.bad+"}")
+			w.put("kubectl", &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "token", "namespace": w.site.Namespace}, "data": map[string]any{"n": "aHVudGVyMi9odW50ZXIy"},
+			}})
+			w.site.Refuse(func(_, after *unstructured.Unstructured) error {
+				bad, has := "", false
+				if after != nil && after.GetKind() == "ConfigMap" {
+					bad, has, _ = unstructured.NestedString(after.Object, "data", "bad")
+				}
+				if !has {
+					return nil
+				}
+				return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, after.GetName(), field.ErrorList{field.Invalid(field.NewPath("data", "bad"), bad, "is bad")})
+			})
+			text := message(w.mustRun(), "a")
+			for _, want := range row.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("%s: it says %q, which lacks %q", row.reason, text, want)
+				}
+			}
+			if strings.Contains(text, row.not) {
+				t.Errorf("%s: it says %q", row.reason, text)
+			}
+		})
+	}
+}

@@ -138,7 +138,7 @@ const maxProblems = 10
 func (ap applier) rejectionText(d ownership.Desired, err error) string {
 	var faults []string
 	add := func(path, problem string) {
-		text := status.Shorten(ap.in.Redactor.Text(problem), maxProblem) // the redactor does not find a value that was cut
+		text := status.Shorten(ap.in.Redactor.Text(withhold(d, path, problem)), maxProblem) // the redactor does not find a value that was cut
 		if path != "" {
 			text = path + ": " + text
 		}
