@@ -3,6 +3,7 @@ package rights
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -84,4 +85,52 @@ func TestF37APackageWithoutRightsKeepsNoOtherOfItsProcessFromWorking(t *testing.
 	s.Patch(role, map[string]any{"rules": rulesOf(may, lacks)})
 	expectReadyWithin(s, "the other one to serve once it may", waits, "a")
 	expectReady(o)
+}
+
+func TestF37APackageObjectWithoutRightsKeepsNoOtherFromWorking(t *testing.T) {
+	t.Parallel()
+	s := harness.NewEnv(t)
+	s.InstallEngineDefinitions()
+	lacks, may := s.NewPackageObject("objectslack"), s.NewPackageObject("objectsmay")
+	later, gone := s.NewPackageObject("objectslater"), s.NewPackageObject("objectsgone")
+	role := s.RestrictOperator(rulesOf(may.TestPackage)...)
+	s.GrantEverywhere(s.User,
+		harness.Rule("apiextensions.k8s.io", []any{"get", "list", "create", "patch"}, "customresourcedefinitions"),
+		harness.Rule("operetta.dev", harness.WriteVerbs, "packages", "packages/status", "packagerevisions", "overlays"))
+	o := s.StartPackageOperator(harness.Alone, "--health-probe-bind-address", harness.AnyPort)
+	for _, p := range []*harness.PackageObject{lacks, may} {
+		p.Apply(p.InlineBody(editedBody))
+	}
+	lacks.Expect("Ready", "False", "RightsMissing", `cannot list resource "things" in API group "objectslack.example.com"`, "operetta rbac")
+	may.Expect("Ready", "True", "Served")
+	served := s.Create(may.Thing(s, "served", nil))
+	expectReadyWithin(s, "the Package with rights to serve", served, "a")
+	expectNotReady(o, "Thing.objectslack.example.com")
+
+	later.Apply(later.InlineBody(editedBody))
+	later.Expect("Ready", "False", "RightsMissing", "objectslater.example.com")
+	s.Patch(role, map[string]any{"rules": rulesOf(may.TestPackage, later.TestPackage)})
+	later.Expect("Ready", "True", "Served")
+	expectReadyWithin(s, "one that gets its rights to serve", s.Create(later.Thing(s, "later", nil)), "a")
+
+	if strings.Contains(o.Log.From(0), "a reconcile is slow") {
+		t.Error("a worker waits for what is refused")
+	}
+	o.Stop()
+	o = s.StartPackageOperator(harness.Alone, "--health-probe-bind-address", harness.AnyPort)
+	s.Patch(served, harness.Spec(map[string]any{"text": "b"}))
+	expectReadyWithin(s, "the Package with rights to serve after a restart", served, "b")
+	lacks.Expect("Ready", "False", "RightsMissing", "objectslack.example.com")
+	waits := s.Create(lacks.Thing(s, "waits", nil))
+
+	s.Patch(role, map[string]any{"rules": rulesOf(may.TestPackage, later.TestPackage, lacks.TestPackage)})
+	lacks.Expect("Ready", "True", "Served")
+	expectReadyWithin(s, "the other one to serve once it may", waits, "a")
+	expectReady(o)
+
+	gone.Apply(gone.InlineBody(editedBody))
+	gone.Expect("Ready", "False", "RightsMissing", "objectsgone.example.com")
+	expectNotReady(o, "Thing.objectsgone.example.com")
+	harness.RemoveForGood(t, gone.Ref())
+	expectReady(o) // nobody serves the kind any more, and it was never listed
 }
