@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,25 +17,32 @@ import (
 
 // An accountCheck says whether the operator may act as the ServiceAccount of a package, and whether the account has what
 // a controller cannot do without: to read its custom resources and to write their status. What it lacks besides is in the
-// status of each resource. It asks at the start, after each refused request of the account, and in an interval as long as
-// something is missing.
+// status of each resource. Without an account it asks the same about the operator itself. It asks at the start, after each
+// refused request of the account, and in an interval as long as something is missing.
 type accountCheck struct {
 	account object.Account
-	// needs are what it asks about.
-	needs []permission
-	ask   func(context.Context, permission) (bool, error)
+	// needs are what it asks about, in a number of places.
+	needs  []permission
+	places int
+	ask    func(context.Context, permission) (bool, error)
 	// changed is called with what is wrong, or "", whenever that changes.
 	changed func(string)
 	log     logr.Logger
 	wake    chan struct{}
+	// looked is closed once it has asked for the first time.
+	looked chan struct{}
 
 	mu    sync.Mutex
 	wrong string
 }
 
-// addAccountCheck adds the check of the account of a package, if it has one.
+// addAccountCheck adds the check of the account of a package. What the operator itself lacks is asked about only if there are
+// Packages that can say it.
 func (m *Manager) addAccountCheck(c *packageController, p *program.Program) error {
-	if c.as.account == (object.Account{}) {
+	m.mu.RLock()
+	asks := c.as.account != (object.Account{}) || m.packageChanged != nil
+	m.mu.RUnlock()
+	if !asks {
 		return nil
 	}
 	kind := p.GroupVersionKind().GroupKind()
@@ -50,7 +58,7 @@ func (m *Manager) addAccountCheck(c *packageController, p *program.Program) erro
 
 // newAccountCheck returns the check of an account in some namespaces, of which "" is all.
 func newAccountCheck(own permission, places []string, ask func(context.Context, permission) (bool, error), changed func(string)) *accountCheck {
-	out := &accountCheck{account: own.as, ask: ask, changed: changed, wake: make(chan struct{}, 1)}
+	out := &accountCheck{account: own.as, places: len(places), ask: ask, changed: changed, wake: make(chan struct{}, 1), looked: make(chan struct{})}
 	for _, own.namespace = range places {
 		for _, one := range [][2]string{{"list", ""}, {"watch", ""}, {"patch", "status"}} {
 			own.verb, own.subresource = one[0], one[1]
@@ -62,9 +70,12 @@ func newAccountCheck(own permission, places []string, ask func(context.Context, 
 
 // Start implements manager.Runnable.
 func (a *accountCheck) Start(ctx context.Context) error {
+	first := sync.OnceFunc(func() { close(a.looked) })
 	for {
 		wrong, known := a.look(ctx)
-		if known && ctx.Err() == nil && a.note(wrong) {
+		changed := known && ctx.Err() == nil && a.note(wrong)
+		first()
+		if changed {
 			a.changed(wrong)
 		}
 		pause := time.After(refusedInterval)
@@ -83,6 +94,17 @@ func (a *accountCheck) Start(ctx context.Context) error {
 	}
 }
 
+// isOperator reports whether the check is about the operator itself.
+func (a *accountCheck) isOperator() bool { return a.account == (object.Account{}) }
+
+// concerns reports whether the check has to ask again after a request that lacked one of some permissions. Any request
+// shows whether the operator may act as an account; the operator itself sends those for all packages.
+func (a *accountCheck) concerns(account object.Account, lacked []permission) bool {
+	return a.account == account && (!a.isOperator() || slices.ContainsFunc(lacked, func(p permission) bool {
+		return p.group == a.needs[0].group && p.resource == a.needs[0].resource
+	}))
+}
+
 // refused has the check ask again.
 func (a *accountCheck) refused() {
 	select {
@@ -98,9 +120,12 @@ func (a *accountCheck) look(ctx context.Context) (string, bool) {
 	default:
 	}
 	var lacks []string
+	lackingIn := map[string]bool{}
 	for _, need := range a.needs {
 		allowed, err := a.ask(ctx, need)
 		switch {
+		case apierrors.IsForbidden(err) && a.isOperator():
+			return "", true // it may not ask, which says nothing about the rest
 		case apierrors.IsForbidden(err):
 			return fmt.Sprintf("the operator may not act as ServiceAccount %s: it needs the permission to impersonate serviceaccounts %q in namespace %q: %v", a.account, a.account.Name, a.account.Namespace, err), true
 		case err != nil:
@@ -108,10 +133,16 @@ func (a *accountCheck) look(ctx context.Context) (string, bool) {
 			return "", false
 		case !allowed:
 			lacks = append(lacks, need.String())
+			lackingIn[need.namespace] = true
 		}
 	}
-	if len(lacks) == 0 {
+	switch {
+	case len(lacks) == 0:
 		return "", true
+	case a.isOperator() && len(lackingIn) < a.places:
+		return "", true // it serves the others, and one that it lacks a role in may have yet to come
+	case a.isOperator():
+		return "the operator " + strings.Join(lacks, ", ") + "; operetta rbac prints the roles from a folder with the package", true
 	}
 	return fmt.Sprintf("ServiceAccount %s %s", a.account, strings.Join(lacks, ", ")), true
 }
@@ -124,17 +155,22 @@ func (a *accountCheck) note(wrong string) bool {
 	return a.wrong != wrong
 }
 
-// what returns what is wrong, or "".
+// what returns what is wrong, or "". It waits for the first answer, but not for long: what says that all is well must not say
+// so before.
 func (a *accountCheck) what() string {
 	if a == nil {
 		return ""
+	}
+	select {
+	case <-a.looked:
+	case <-time.After(firstLook):
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.wrong
 }
 
-// String says that an account lacks the permission, as an API server does.
+// String says that somebody lacks the permission, as an API server does.
 func (p permission) String() string {
 	resource := p.resource
 	if p.subresource != "" {
@@ -149,10 +185,19 @@ func (p permission) String() string {
 
 // accountChanged tells what is wrong with the account of a package, or that nothing is any more.
 func (m *Manager) accountChanged(kind schema.GroupKind, pkg string, account object.Account, wrong string) {
-	if wrong != "" {
-		m.options.Log.Info("the ServiceAccount of a package cannot be used", "package", pkg, "kind", kind.String(), "account", account.String(), "why", wrong)
-	} else {
-		m.options.Log.Info("the ServiceAccount of a package can be used again", "package", pkg, "kind", kind.String(), "account", account.String())
+	log, isOperator := m.options.Log.WithValues("package", pkg, "kind", kind.String()), account == (object.Account{})
+	if !isOperator {
+		log = log.WithValues("account", account.String())
+	}
+	switch {
+	case isOperator && wrong != "":
+		log.Info("the operator lacks rights for a package", "why", wrong)
+	case isOperator:
+		log.Info("the operator has its rights for a package again")
+	case wrong != "":
+		log.Info("the ServiceAccount of a package cannot be used", "why", wrong)
+	default:
+		log.Info("the ServiceAccount of a package can be used again")
 	}
 	m.mu.RLock()
 	told := m.packageChanged
@@ -162,23 +207,25 @@ func (m *Manager) accountChanged(kind schema.GroupKind, pkg string, account obje
 	}
 }
 
-// AccountProblem returns why the ServiceAccount of the package of a kind cannot be used, or "".
+// AccountProblem returns why the ServiceAccount of the package of a kind cannot be used, or what the operator itself lacks
+// for it, or "".
 func (m *Manager) AccountProblem(kind schema.GroupKind) string {
 	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if c := m.controllers[kind]; c != nil {
-		return c.account.what()
+	c := m.controllers[kind]
+	m.mu.RUnlock()
+	if c == nil {
+		return ""
 	}
-	return ""
+	return c.account.what()
 }
 
-// accountRefused has the checks of an account ask again.
-func (m *Manager) accountRefused(account object.Account) {
+// accountRefused has the checks ask again that a refused request of an account concerns.
+func (m *Manager) accountRefused(account object.Account, lacked []permission) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	for _, c := range m.controllers {
-		if check := c.account; check != nil && check.account == account {
-			check.refused()
+		if c.added.Load() && c.account != nil && c.account.concerns(account, lacked) {
+			c.account.refused()
 		}
 	}
 }

@@ -28,8 +28,8 @@ type refusedRequests struct {
 	// allowed asks the API server whether the operator has a permission.
 	allowed func(context.Context, permission) (bool, error)
 	now     func() time.Time
-	// signal is called for each refused request of a user.
-	signal func(object.Account)
+	// signal is called for each refused request of a user, with the permissions of which it has lacked one.
+	signal func(object.Account, []permission)
 	// noted signals a permission that has not been asked about.
 	noted chan struct{}
 
@@ -99,7 +99,7 @@ func withWaiter(ctx context.Context, w waiter) context.Context {
 }
 
 func newRefusedRequests() *refusedRequests {
-	return &refusedRequests{now: time.Now, signal: func(object.Account) {}, noted: make(chan struct{}, 1), by: map[permission]*refusal{}}
+	return &refusedRequests{now: time.Now, signal: func(object.Account, []permission) {}, noted: make(chan struct{}, 1), by: map[permission]*refusal{}}
 }
 
 // ask asks the API server by a SelfSubjectAccessReview, which every user may create, whether a permission is there. It
@@ -400,9 +400,10 @@ func (t refusalTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || out.StatusCode != http.StatusForbidden {
 		return out, err
 	}
-	t.refused.signal(t.as)
+	lacked := permissionsFor(req, t.as)
+	t.refused.signal(t.as, lacked)
 	if w, ok := req.Context().Value(waiterContextKey{}).(waiter); ok && !cluster.MayBeRefused(req.Context()) {
-		t.refused.note(permissionsFor(req, t.as), w)
+		t.refused.note(lacked, w)
 	}
 	return out, nil
 }

@@ -25,6 +25,8 @@ const (
 	// refusedInterval is how often the API server is asked whether a permission is there that the
 	// operator lacked. One question serves all resources that lack it.
 	refusedInterval = 4 * time.Second
+	// firstLook is how long the first status of a Package waits for the answer whether the rights for it are there.
+	firstLook = 2 * time.Second
 	// deniedInterval is how long a permission is not asked about again that the operator has, although a
 	// request was refused: admission has denied it.
 	deniedInterval = time.Minute

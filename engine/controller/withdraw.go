@@ -29,6 +29,7 @@ func (m *Manager) Withdraw(ctx context.Context, p *program.Program) error {
 	// The watch of the kind is not stopped. The client waits on it for its own writes to appear, and cannot be given
 	// another watch if the kind is served again.
 	kind := p.GroupVersionKind()
+	c.resources.End()
 	never := m.held.holds(kind.GroupKind())
 	m.release(kind.GroupKind())
 	// The controller of a kind that is held has not begun. Until each package has been tried, it may be served again, and is looked for
@@ -63,6 +64,9 @@ func (m *Manager) abandon(kind schema.GroupKind, c *packageController) {
 		if err := part.stop(ctx); err != nil {
 			m.options.Log.Error(err, "a part of a controller does not end", "kind", kind.String())
 		}
+	}
+	if c.resources != nil {
+		c.resources.End()
 	}
 	c.leave()
 	m.release(kind)

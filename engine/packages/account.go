@@ -40,7 +40,7 @@ func accountOf(u *unstructured.Unstructured, operatorNamespace string) (object.A
 type Accounts interface {
 	// ActAs says as which ServiceAccount requests for the resources of a kind are sent, before its controller begins.
 	ActAs(kind schema.GroupKind, account object.Account)
-	// AccountProblem returns why the account of a kind that is served cannot be used, or "".
+	// AccountProblem returns why the account of a kind that is served cannot be used, or what the operator lacks without one, or "".
 	AccountProblem(kind schema.GroupKind) string
 }
 
@@ -58,12 +58,15 @@ func (r *Reconciler) actAsDefined(ctx context.Context, p Package) error {
 	return nil
 }
 
-// useAccount says what is wrong with the account of a Package that is served, unless something else is.
+// useAccount says what is wrong with the account of a Package that is served, or with the rights of the operator, unless something else is.
 func (r *Reconciler) useAccount(s *state, out *result) {
 	if s.served == nil || out.problem != nil {
 		return
 	}
 	if wrong := r.Accounts.AccountProblem(s.served.GroupVersionKind().GroupKind()); wrong != "" {
 		out.problem = &problem{stage: serving, reason: ReasonAccountRefused, message: wrong}
+		if s.account == (object.Account{}) {
+			out.problem.reason = ReasonRightsMissing
+		}
 	}
 }

@@ -121,6 +121,13 @@ func TestThePackageDecidesAsWhomItIsServed(t *testing.T) {
 			{func(s *site) { s.accountProblem = nil }, "True Served", nil},
 			{nothing, "True Served", nil},
 		}},
+		"an operator that may do nothing": {"the Package does not say that it is served", []turn{
+			{func(s *site) {
+				s.accountProblem = map[object.Account]string{{}: "the operator may not"}
+				s.apply("p", text("Thing", "a"))
+			}, "False RightsMissing", []string{"install", "serve Thing"}},
+			{func(s *site) { s.accountProblem = nil }, "True Served", nil},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -71,7 +71,7 @@ func isObserved(p Package, is map[string]any) bool {
 // quiet are the reasons of which resources are told nothing: there is nothing wrong with the content.
 var quiet = []Reason{
 	ReasonServed, ReasonFetching, ReasonRegistryUnavailable, ReasonDeleting, ReasonPaused, ReasonAwaitingApproval, ReasonPlanning, ReasonLimitExceeded, ReasonPlanFailed,
-	ReasonCanaryProgressing, ReasonCanaryReady, ReasonCanaryRolledBack, ReasonCanaryIncompatible,
+	ReasonCanaryProgressing, ReasonCanaryReady, ReasonCanaryRolledBack, ReasonCanaryIncompatible, ReasonRightsMissing,
 }
 
 // toldBy returns what the resources of a Package are told according to its status, as location does.

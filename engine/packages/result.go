@@ -66,6 +66,8 @@ const (
 	ReasonNotServed Reason = "NotServed"
 	// ReasonAccountRefused: the operator may not act as the ServiceAccount, or this lacks permissions.
 	ReasonAccountRefused Reason = "ServiceAccountRefused"
+	// ReasonRightsMissing: the operator itself lacks permissions, and the Package names no ServiceAccount.
+	ReasonRightsMissing Reason = "RightsMissing"
 	// ReasonPaused: the Package is paused, and its source has changed.
 	ReasonPaused Reason = "Paused"
 	// ReasonAwaitingApproval: the content has passed its checks, and nobody has approved it.

@@ -182,12 +182,23 @@ func (o *Operator) Count(metric, label, value string) int {
 // Probe returns the status code of a health probe, "healthz" or "readyz".
 func (o *Operator) Probe(name string) int {
 	o.T.Helper()
+	code, _ := o.ProbeText(name)
+	return code
+}
+
+// ProbeText is Probe, and returns the text of the answer as well.
+func (o *Operator) ProbeText(name string) (int, string) {
+	o.T.Helper()
 	resp, err := http.Get("http://" + o.Address(HealthServer) + "/" + name)
 	if err != nil {
 		o.T.Fatal(err)
 	}
-	_ = resp.Body.Close()
-	return resp.StatusCode
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		o.T.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
 }
 
 // Metrics returns all metrics as text.

@@ -2,14 +2,15 @@ package watch
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,7 +31,7 @@ type Resources struct {
 	parts      map[string]Cache
 
 	mu sync.Mutex
-	// sources are those that a controller has started, by kinds.
+	// sources are those of the kinds that controllers serve, each of one namespace of several; none if all resources are in one place.
 	sources map[schema.GroupVersionKind][]*resourceSource
 }
 
@@ -60,26 +61,73 @@ func (r *Resources) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (r *Resources) NeedLeaderElection() bool { return false }
 
-// errNotSynced says that the caches may lack objects that exist, so that the engine must not decide by them.
-var errNotSynced = errors.New("the caches are not synced yet")
+// A notSyncedError says that the caches may lack resources of a kind that exist, so that the engine must not decide by them.
+type notSyncedError struct {
+	kind schema.GroupKind
+	// cause is why the kind cannot be listed, or nil if that is not known.
+	cause error
+}
 
-// Check errors while a kind has not been listed. Of several namespaces, one is enough, if the others cannot be
-// listed.
-func (r *Resources) Check(ctx context.Context) error {
-	if only, alone := r.parts[r.namespaces.Lists()[0]]; alone && len(r.parts) == 1 {
-		if !only.WaitForCacheSync(ctx) {
-			return errNotSynced
-		}
-		return nil
+// Error names the kind, and what the API server says about it.
+func (e *notSyncedError) Error() string {
+	text := e.kind.String() + ": the caches are not synced yet"
+	if e.cause != nil {
+		text += ": " + e.cause.Error()
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, of := range r.sources {
-		if isAny(of, waitingForList) || isAny(of, cannotBeListed) && !isAny(of, listed) {
-			return errNotSynced
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *notSyncedError) Unwrap() error { return e.cause }
+
+// Check errors while a kind that a controller serves has not been listed. Of several namespaces, one is enough, if the others cannot be
+// listed. It waits for the lists until the context ends.
+func (r *Resources) Check(ctx context.Context) error {
+	tick := time.NewTicker(syncPoll)
+	defer tick.Stop()
+	for {
+		err := r.check()
+		if err == nil {
+			return nil
 		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
+}
+
+// check is Check, and does not wait.
+func (r *Resources) check() error {
+	r.mu.Lock()
+	sources := maps.Clone(r.sources)
+	r.mu.Unlock()
+	home := r.parts[r.namespaces.Lists()[0]]
+	for kind, of := range sources {
+		waits := isAny(of, waitingForList) || isAny(of, cannotBeListed) && !isAny(of, listed)
+		if len(of) == 0 { // its resources are all in one place
+			waits = home.waitsFor(kind)
+		}
+		if !waits {
+			continue
+		}
+		err := &notSyncedError{kind.GroupKind(), home.errors.last(kind)}
+		for _, s := range of {
+			if err.cause == nil {
+				err.cause = s.errors.last(kind)
+			}
+		}
+		return err
 	}
 	return nil
+}
+
+// waitsFor reports whether the cache watches a kind that has not been listed. A kind that the API server does not serve has no
+// resources.
+func (c Cache) waitsFor(kind schema.GroupVersionKind) bool {
+	informer, err := c.GetInformer(context.Background(), NewObject(kind), cache.BlockUntilSynced(false))
+	return err == nil && !informer.HasSynced()
 }
 
 // awaitLists waits until each of several namespaces has been listed, or cannot be.
@@ -187,8 +235,8 @@ func (k *KindResources) Warm() {
 }
 
 // List returns all resources that the caches have, by namespace and name. Of several namespaces it leaves out those that
-// have not been listed: the watch of one enqueues its resources as soon as it can. It errors if they have not been listed within
-// SyncTimeout: a kind that cannot be listed must not keep the callers that ask for it from everything else.
+// have not been listed: the watch of one enqueues its resources as soon as it can. It errors if they may not be listed, or have not been
+// within SyncTimeout: a kind that cannot be listed must not keep the callers that ask for it from everything else.
 func (k *KindResources) List(ctx context.Context, options ...client.ListOption) ([]*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, SyncTimeout)
 	defer cancel()
@@ -201,6 +249,9 @@ func (k *KindResources) List(ctx context.Context, options ...client.ListOption) 
 		if len(k.places) > 1 && !k.synced(from) {
 			continue
 		}
+		if err := k.await(ctx, from); err != nil {
+			return nil, err
+		}
 		found, err := cluster.List(ctx, from.Client, cluster.Selection{Kind: k.kind}, options...)
 		if err != nil {
 			return nil, err
@@ -209,6 +260,27 @@ func (k *KindResources) List(ctx context.Context, options ...client.ListOption) 
 	}
 	slices.SortStableFunc(out, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetNamespace(), b.GetNamespace()) })
 	return out, nil
+}
+
+// await waits until a cache has the kind. It errors with a cluster.KindUnreadableError if the API server says that it may not be listed.
+func (k *KindResources) await(ctx context.Context, in Cache) error {
+	informer, err := in.GetInformer(ctx, NewObject(k.kind), cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching %s: %w", k.kind.Kind, err)
+	}
+	tick := time.NewTicker(syncPoll)
+	defer tick.Stop()
+	for !informer.HasSynced() {
+		if cause := in.errors.last(k.kind); apierrors.IsForbidden(cause) {
+			return &cluster.KindUnreadableError{Kind: k.kind, Cause: cause}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+	return nil
 }
 
 // Cluster returns the cluster of the resources, which reads each from its cache and writes it with the client of that.

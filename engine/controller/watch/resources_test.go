@@ -8,22 +8,23 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 )
 
-// waitingClient lists nothing until the context ends, as that of a cache does whose kind may not be listed.
-type waitingClient struct{ client.Client }
+// unlistedCache is a cache whose kinds are never listed.
+type unlistedCache struct{ cache.Cache }
 
-func (waitingClient) List(ctx context.Context, _ client.ObjectList, _ ...client.ListOption) error {
-	<-ctx.Done()
-	return ctx.Err()
+func (unlistedCache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	return &controllertest.FakeInformer{}, nil
 }
 
 // The worker that swaps one Package would serve no other one any more.
 func TestAKindThatCannotBeListedKeepsNobodyForEver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := &Resources{parts: map[string]Cache{"": {Client: waitingClient{}}}}
+		r := &Resources{parts: map[string]Cache{"": {Cache: unlistedCache{}, errors: &watchErrors{}}}}
 		k := &KindResources{from: r, kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}, places: []string{""}}
 		began := time.Now()
 		_, err := k.List(t.Context())
