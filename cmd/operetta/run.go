@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"
 	"operetta.dev/engine/controller"
@@ -343,7 +344,11 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	}
 	if f.crds == crdsApply && !f.options.LeaderElection {
 		for _, definition := range f.ownCRDs() {
-			if err := installCRD(ctx, config, log, f.options.Namespaces, definition); err != nil {
+			err := installCRD(ctx, config, log, f.options.Namespaces, definition)
+			if o.ownLater = apierrors.IsForbidden(err); o.ownLater {
+				break // the process can say so once it has begun
+			}
+			if err != nil {
 				return err
 			}
 		}
