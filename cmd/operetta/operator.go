@@ -51,7 +51,7 @@ type operator struct {
 	// waiting counts the definitions that this process waits for another one to install: the leader, or shard 0.
 	waiting int
 	// refused says what cannot be done because the operator lacks a permission, with the answer of the API server.
-	refused map[string]string
+	refused map[string]error
 	// ownLater says that the engine's own definitions could not be installed before the start, because a permission was missing.
 	ownLater bool
 }
@@ -361,7 +361,7 @@ func (o *operator) ready() error {
 	switch {
 	case len(o.refused) > 0:
 		what := slices.Min(slices.Collect(maps.Keys(o.refused)))
-		return fmt.Errorf("the operator lacks a permission for %s: %s", what, o.refused[what])
+		return fmt.Errorf("the operator lacks a permission for %s: %w", what, o.refused[what])
 	case o.waiting > 0:
 		return nil
 	case len(o.broken) == 0 && !isOpen(o.begun):

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"reflect"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,13 +13,13 @@ import (
 func (o *operator) refuse(what string, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.refused[what] == err.Error() {
+	if reflect.DeepEqual(o.refused[what], err) {
 		return
 	}
 	if o.refused == nil {
-		o.refused = map[string]string{}
+		o.refused = map[string]error{}
 	}
-	o.refused[what] = err.Error()
+	o.refused[what] = err
 	o.log.Info("the operator lacks a permission, trying again", "for", what, "every", refusedRetry.String(), "error", err.Error())
 }
 
