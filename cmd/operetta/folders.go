@@ -55,6 +55,7 @@ func (f *folders) withdraw(ctx context.Context, dir string, served *program.Prog
 	const gone = "its folder is gone"
 	f.operator.mu.Lock()
 	delete(f.broken, dir)
+	delete(f.refused, dir)
 	f.operator.mu.Unlock()
 	if served == nil {
 		f.manager.Broken(dir, packageName(dir), gone)

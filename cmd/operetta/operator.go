@@ -50,6 +50,10 @@ type operator struct {
 	begun <-chan struct{}
 	// waiting counts the definitions that this process waits for another one to install: the leader, or shard 0.
 	waiting int
+	// refused says what cannot be done because the operator lacks a permission, with the answer of the API server.
+	refused map[string]error
+	// ownLater says that the engine's own definitions could not be installed before the start, because a permission was missing.
+	ownLater bool
 }
 
 // firstLoad is the result of loading a package at startup.
@@ -113,9 +117,9 @@ func (o *operator) startPackages(ctx context.Context, group *errgroup.Group, dir
 
 // tryPackages serves the packages of all folders that pass their checks, and those that come later.
 func (o *operator) tryPackages(ctx context.Context, all *folders, loads <-chan firstLoad, n int, tried <-chan struct{}) error {
-	if o.flags.options.LeaderElection { // otherwise it was installed before
+	if o.flags.options.LeaderElection || o.ownLater { // otherwise it was installed before
 		for _, definition := range o.flags.ownCRDs() {
-			if err := o.installDefinition(ctx, definition); err != nil {
+			if err := o.untilAllowed(ctx, definition.Name, func() error { return o.installDefinition(ctx, definition) }); err != nil {
 				return endedBy(ctx, err)
 			}
 		}
@@ -142,11 +146,7 @@ func (o *operator) tryPackages(ctx context.Context, all *folders, loads <-chan f
 	}
 	all.group.Go(func() error { return all.follow(ctx, o.flags.patterns) })
 	close(o.foldersTried)
-	if tried == nil {
-		o.manager.PackagesLoaded()
-	} else {
-		all.group.Go(func() error { o.awaitPackages(ctx, tried); return nil })
-	}
+	all.group.Go(func() error { o.awaitPackages(ctx, tried); return nil })
 	return nil
 }
 
@@ -159,13 +159,24 @@ func endedBy(ctx context.Context, err error) error {
 }
 
 // awaitPackages says that every package has been tried, once the Packages of the cluster have been: decided about, or followed if the
-// process has another shard than the first. What it followed before it came to lead does not count.
+// process has another shard than the first. What it followed before it came to lead does not count. A package of a folder that lacks only a
+// permission is waited for: its resources must not be torn down without it. The channel may be nil.
 func (o *operator) awaitPackages(ctx context.Context, tried <-chan struct{}) {
-	select {
-	case <-tried:
-		o.manager.PackagesLoaded()
-	case <-ctx.Done():
+	if tried != nil {
+		select {
+		case <-tried:
+		case <-ctx.Done():
+			return
+		}
 	}
+	for o.lacksRights() {
+		select {
+		case <-time.After(refusedRetry):
+		case <-ctx.Done():
+			return
+		}
+	}
+	o.manager.PackagesLoaded()
 }
 
 // brokenLast ranks packages for sorting: broken ones come last.
@@ -248,6 +259,9 @@ func (o *operator) serveFirst(ctx context.Context, a firstLoad) (*folderWatch, e
 	case err == nil:
 		w.served = a.program
 		return w, nil
+	case a.err == nil && apierrors.IsForbidden(err):
+		w.lacks(err)
+		return w, nil
 	case a.err == nil && !isPackageFault(err):
 		return nil, err
 	case a.err == nil:
@@ -289,6 +303,7 @@ func (o *operator) serve(ctx context.Context, dir string, next checkedPackage, r
 	}
 	o.mu.Lock()
 	delete(o.broken, dir)
+	delete(o.refused, dir)
 	o.mu.Unlock()
 	o.manager.Mended(dir, next.program.GroupVersionKind().GroupKind().String())
 	o.saveLastGood(dir, next.snapshot)
@@ -339,11 +354,14 @@ func (o *operator) serveOrSwap(ctx context.Context, p, running *program.Program)
 
 // ready errors until every package has been served once and, with webhooks, each Package of the start has been tried. A Deployment that
 // replaces a pod waits for the readiness of the new one before it ends the old one, so a process is ready, too, while it waits for a
-// definition that is installed only once the old one ends.
+// definition that is installed only once the old one ends. It is not while a permission is missing for what has to be done at the start.
 func (o *operator) ready() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
+	case len(o.refused) > 0:
+		what := slices.Min(slices.Collect(maps.Keys(o.refused)))
+		return fmt.Errorf("the operator lacks a permission for %s: %w", what, o.refused[what])
 	case o.waiting > 0:
 		return nil
 	case len(o.broken) == 0 && !isOpen(o.begun):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
@@ -24,7 +25,9 @@ type folderWatch struct {
 	lastGood *lastGoodVersion
 	fault    error
 	// told is what was said last about a version that is not served; nil after one that is.
-	told           fault.Faults
+	told fault.Faults
+	// lacksRight says that the operator lacked a permission when a version was to be served last.
+	lacksRight     bool
 	outdatedReport delayedCall
 }
 
@@ -41,6 +44,9 @@ func (w *folderWatch) follow(ctx context.Context) {
 // outcome says whether what the folder holds, or the stored version, is to be tried again.
 func (w *folderWatch) outcome() source.Outcome {
 	passed := w.checked.snapshot != nil
+	if w.lacksRight {
+		return source.RetrySoon
+	}
 	if w.lastGood != nil || passed && (w.served == nil || w.served.Digest() != w.checked.program.Digest()) {
 		return source.Retry
 	}
@@ -85,10 +91,16 @@ func (w *folderWatch) take(ctx context.Context, snapshot *source.Snapshot, err e
 	if err == nil {
 		err, outcome = w.serve(ctx, w.dir, w.checked, w.served), source.Retry
 	}
+	if w.lacksRight = false; !apierrors.IsForbidden(err) {
+		w.allow(w.dir)
+	}
 	switch {
 	case err == nil:
 		w.served, w.told = w.checked.program, nil
 		return source.Final
+	case apierrors.IsForbidden(err) && w.served == nil:
+		w.lacks(err)
+		return source.RetrySoon
 	case ctx.Err() != nil || reflect.DeepEqual(faultsOf(err), w.told):
 		return outcome // it was interrupted, or tried again and everything is said
 	}
@@ -101,6 +113,12 @@ func (w *folderWatch) take(ctx context.Context, snapshot *source.Snapshot, err e
 	w.reportBroken(ctx, w.dir, w.served, err)
 	w.told = faultsOf(err)
 	return outcome
+}
+
+// lacks notes that a package is not served because the operator lacks a permission. It is not broken, and its resources are not told so.
+func (w *folderWatch) lacks(err error) {
+	w.lacksRight = true
+	w.refuse(w.dir, err)
 }
 
 // check examines a version that could be read, or says why none could.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"
 	"operetta.dev/engine/controller"
@@ -341,14 +342,28 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 			return err
 		}
 	}
-	if f.crds == crdsApply && !f.options.LeaderElection {
-		for _, definition := range f.ownCRDs() {
-			if err := installCRD(ctx, config, log, f.options.Namespaces, definition); err != nil {
-				return err
-			}
-		}
+	if err := o.installOwn(ctx); err != nil {
+		return err
 	}
 	return o.run(ctx, dirs)
+}
+
+// installOwn installs the engine's own definitions before the start, unless the process is to lead first. If it lacks a permission, it does
+// that later: once it has begun, it can say so.
+func (o *operator) installOwn(ctx context.Context) error {
+	if o.flags.crds != crdsApply || o.flags.options.LeaderElection {
+		return nil
+	}
+	for _, definition := range o.flags.ownCRDs() {
+		err := installCRD(ctx, o.config, o.log, o.flags.options.Namespaces, definition)
+		if o.ownLater = apierrors.IsForbidden(err); o.ownLater {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // registries returns the client of registries. Modules are cached in the state folder, which may be the only one

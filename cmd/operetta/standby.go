@@ -161,14 +161,34 @@ func (o *operator) installPending(ctx context.Context) error {
 	if o.flags.crds != crdsApply {
 		return nil
 	}
-	for _, crd := range postponed {
-		err := o.install(ctx, crd)
-		if isPackageFault(err) {
-			o.log.Error(err, "the definition of a package is rejected; the one in the cluster stays")
-			continue
+	return o.installAll(ctx, postponed, o.install)
+}
+
+// installAll installs definitions. One for which it lacks a permission is tried again, and keeps no other.
+func (o *operator) installAll(ctx context.Context, postponed map[string]*apiextensionsv1.CustomResourceDefinition, install func(context.Context, *apiextensionsv1.CustomResourceDefinition) error) error {
+	for len(postponed) > 0 {
+		refused := map[string]*apiextensionsv1.CustomResourceDefinition{}
+		for name, crd := range postponed {
+			err := install(ctx, crd)
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case apierrors.IsForbidden(err):
+				o.refuse(name, err)
+				refused[name] = crd
+				continue
+			case isPackageFault(err):
+				o.log.Error(err, "the definition of a package is rejected; the one in the cluster stays")
+			case err != nil:
+				return err
+			}
+			o.allow(name)
 		}
-		if err != nil && ctx.Err() == nil {
-			return err
+		if postponed = refused; len(refused) > 0 {
+			select {
+			case <-ctx.Done():
+			case <-time.After(refusedRetry):
+			}
 		}
 	}
 	return nil

@@ -38,6 +38,9 @@ const (
 	definitionPause = 10 * time.Millisecond
 	// outageRetry is how often a request is retried at startup while the API server cannot be reached.
 	outageRetry = 2 * time.Second
+	// refusedRetry is how often the definitions of the engine, and those that a process installs when it comes to lead, are tried again
+	// while the operator lacks a permission.
+	refusedRetry = 2 * time.Second
 	// identityTimeout is how long the API server may take to return the identity of the user. If it
 	// cannot be reached, the command goes on without.
 	identityTimeout = 5 * time.Second

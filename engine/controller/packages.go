@@ -67,7 +67,7 @@ func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*package
 	r := &packages.Reconciler{
 		Cluster: m.own.caches.Resources(of.Client), Revisions: &cluster.Live{Client: m.own.caches.Direct, Direct: m.own.caches.Direct},
 		ConfigMaps: sourceConfigMaps{inputs}, Overlays: clusterOverlays{overlays, m.manager.GetRESTMapper(), func(key types.NamespacedName) { again.enqueueAfter(key, overlaysAgain) }}, Registries: o.Registries, Secrets: pullSecrets{m.own.caches.Direct, o.PullSecretNamespace},
-		Examiner: e, Server: m, Versions: m, Accounts: m, Namespace: o.Namespace, Planner: planner{m}, Recorder: m.own.recorder, Observer: measured, Selector: selector,
+		Examiner: e, Server: m, Versions: m, Accounts: m, Namespace: o.Namespace, Planner: planner{m}, Recorder: m.own.recorder, Observer: measured, Selector: selector, Definitions: servedDefinitions{m},
 		Enqueue: enqueue, Log: m.options.Log, Now: time.Now, Followed: m.options.LeaderElection,
 	}
 	m.mu.Lock()
@@ -106,6 +106,17 @@ func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*package
 		}
 	}
 	return r, nil
+}
+
+// servedDefinitions knows which definitions of the packages of a manager are gone.
+type servedDefinitions struct{ manager *Manager }
+
+// Gone implements packages.Definitions.
+func (s servedDefinitions) Gone(kind schema.GroupVersionKind) bool {
+	s.manager.mu.RLock()
+	c := s.manager.controllers[kind.GroupKind()]
+	s.manager.mu.RUnlock()
+	return c != nil && c.added.Load() && c.resources.Gone()
 }
 
 // decideOrFollow returns what is done about a Package: this process decides, or serves what another one has written in the status.

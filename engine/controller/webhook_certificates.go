@@ -123,13 +123,23 @@ func (f everyProcess) Start(ctx context.Context) error { return f(ctx) }
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (everyProcess) NeedLeaderElection() bool { return false }
 
-// ready errors while there is no certificate to serve.
+// ready errors while there is no certificate to serve, or only one that nobody accepts.
 func (c *webhookCertificates) ready(*http.Request) error {
-	if c.served.Load() == nil {
+	served := c.served.Load()
+	switch {
+	case served == nil:
 		return errors.New("the webhooks have no certificate yet")
+	case isExpired(served):
+		return fmt.Errorf("the certificate of the webhooks has expired at %s; the process that leads replaces it", expiry(served))
 	}
 	return nil
 }
+
+// isExpired reports whether nobody accepts a certificate any more.
+func isExpired(c *tls.Certificate) bool { return time.Now().After(c.Leaf.NotAfter) }
+
+// expiry returns until when a certificate is valid, as text.
+func expiry(c *tls.Certificate) string { return c.Leaf.NotAfter.UTC().Format(time.RFC3339) }
 
 // get returns the certificate that is served.
 func (c *webhookCertificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -157,7 +167,9 @@ func (c *webhookCertificates) read(ctx context.Context) error {
 	return nil
 }
 
-// see serves the certificate of a Secret. While there is none, it serves the last one.
+// see serves the certificate of a Secret. While there is none, or an expired one, it serves the last one. After an outage that may have
+// expired, too: it is served until the process that leads has replaced it, as a client that fails at a certificate says more than one
+// that gets none.
 func (c *webhookCertificates) see(object any) {
 	defer c.wake()
 	secret, is := object.(*corev1.Secret)
@@ -169,10 +181,20 @@ func (c *webhookCertificates) see(object any) {
 		c.log.V(1).Info("no certificate for the webhooks", "secret", c.of.Secret.String(), "reason", err.Error())
 		return
 	}
-	was := c.served.Swap(certificate)
-	if was == nil || !bytes.Equal(was.Certificate[0], certificate.Certificate[0]) {
-		c.log.Info("serving webhooks with a new certificate", "secret", c.of.Secret.String(), "until", certificate.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	was := c.served.Load()
+	if was != nil && bytes.Equal(was.Certificate[0], certificate.Certificate[0]) {
+		return
 	}
+	if isExpired(certificate) {
+		c.log.Info("the certificate of the webhooks has expired, and no request to them succeeds with it; the process that leads replaces it",
+			"secret", c.of.Secret.String(), "expired", expiry(certificate))
+		if was == nil {
+			c.served.Store(certificate)
+		}
+		return
+	}
+	c.served.Store(certificate)
+	c.log.Info("serving webhooks with a new certificate", "secret", c.of.Secret.String(), "until", expiry(certificate))
 }
 
 // wake has the process that leads look again. There may be no certificates to look after.

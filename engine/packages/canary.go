@@ -102,6 +102,9 @@ type canary struct {
 	// began is when it began, readySince since when all of its resources are ready, and ended when it ended; zero if
 	// that is not so.
 	began, readySince, ended time.Time
+	// resumed is when this process began to judge it, if another one began it: what the resources say by then is from before, and
+	// nobody has reconciled them while nobody decided.
+	resumed time.Time
 	// share is the share that cutoff is for: the resources up to that hash get the content. cutoff is nil while no
 	// resource can be chosen.
 	share  string
@@ -111,7 +114,7 @@ type canary struct {
 	// restored says that it is known by the status alone, so that no resource gets the content that has not got it before.
 	restored bool
 	// since is from when on each of its resources, by UID, has to become ready: it was last seen ready then, or without the content.
-	// The process knows it alone; after a restart, the conditions of the resources say it.
+	// The process knows it alone; after a restart it begins anew.
 	since map[types.UID]time.Time
 	// total and ready count its resources, and late those of them that have had the content for too long without being ready.
 	total, ready, late int
@@ -151,6 +154,9 @@ const (
 // follow returns what a canary is now, and what is to become of it. It is a function of what it is given.
 func (c canary) follow(spec *CanarySpec, all []Resource, now time.Time) (canary, verdict) {
 	all = slices.DeleteFunc(slices.Clone(all), func(u Resource) bool { return u.Deleted })
+	if c.restored {
+		c.resumed = now
+	}
 	c = c.choose(spec, all)
 	failed, changed := c.count(all, spec.deadline(), now)
 	switch {
@@ -168,7 +174,7 @@ func (c canary) follow(spec *CanarySpec, all []Resource, now time.Time) (canary,
 		return c, goesOn
 	}
 	c = c.turn(CanaryProgressing, now)
-	if c.late == 0 && (c.total > 0 || now.Sub(c.began) < spec.deadline()) {
+	if c.late == 0 && (c.total > 0 || now.Sub(latest(c.began, c.resumed)) < spec.deadline()) {
 		return c, goesOn // one that is not reconciled yet says nothing about the content
 	}
 	c.why = fmt.Sprintf("%d of %d resources are ready after %s", c.ready, c.total, spec.deadline())
@@ -249,7 +255,8 @@ func (c *canary) count(all []Resource, deadline time.Duration, now time.Time) (f
 }
 
 // sinceOf returns from when on a resource has to become ready. Its condition counts only when it is seen for the first time: who writes
-// a status may write any time.
+// a status may write any time. It counts from when this process judges the canary at the earliest: one that was kept from becoming ready
+// by an outage alone would be late before anybody has reconciled it.
 func (c *canary) sinceOf(u Resource, has bool, now time.Time) time.Time {
 	known, ok := c.since[u.UID]
 	switch {
@@ -260,7 +267,7 @@ func (c *canary) sinceOf(u Resource, has bool, now time.Time) time.Time {
 	case u.Changed.After(now):
 		return now
 	}
-	return latest(c.began, u.Changed)
+	return latest(latest(c.began, c.resumed), u.Changed)
 }
 
 // chosen reports whether a resource is among those that may get the content.

@@ -151,37 +151,59 @@ func TestEachResourceOfACanaryHasADeadlineOfItsOwn(t *testing.T) {
 	none := is(1, "old", deleted)
 	minute := time.Minute
 	for name, row := range map[string]struct {
-		reason  string
-		moments []moment
+		reason string
+		// restored says that the process has the canary from a status.
+		restored bool
+		moments  []moment
 	}{
-		"none is late": {"all have been ready for long", []moment{
+		"none is late": {"all have been ready for long", false, []moment{
 			{0, is(0, "old"), none, goesOn}, {minute, is(0, "new"), none, goesOn}, {11 * minute, is(0, "new"), none, goesOn},
 		}},
-		"one that is created after the deadline": {"it has just begun", []moment{
+		"one that is created after the deadline": {"it has just begun", false, []moment{
 			{0, is(0, "old"), none, goesOn}, {minute, is(0, "new"), none, goesOn},
 			{11 * minute, is(0, "new"), is(1, "old"), goesOn},
 			{12 * minute, is(0, "new"), is(1, "new", waiting), goesOn},
 			{20 * minute, is(0, "new"), is(1, "new", waiting), goesOn},
 			{21 * minute, is(0, "new"), is(1, "new", waiting), goesBack},
 		}},
-		"one that is not reconciled": {"the queue says nothing about the content", []moment{
+		"one that is not reconciled": {"the queue says nothing about the content", false, []moment{
 			{0, is(0, "old"), is(1, "old"), goesOn}, {11 * minute, is(0, "new"), is(1, "old"), goesOn}, {99 * minute, is(0, "new"), is(1, "old"), goesOn},
 		}},
-		"one that its user edits after the deadline": {"it was ready with the content", []moment{
+		"one that its user edits after the deadline": {"it was ready with the content", false, []moment{
 			{0, is(0, "old"), none, goesOn}, {11 * minute, is(0, "new"), none, goesOn},
 			{12 * minute, is(0, "new", waiting, since(12*minute)), none, goesOn},
 			{20 * minute, is(0, "new", waiting, since(12*minute)), none, goesOn},
 			{21 * minute, is(0, "new", waiting, since(12*minute)), none, goesBack},
 		}},
-		"one that says it has just changed": {"who writes a status may write any time", []moment{
+		"one that says it has just changed": {"who writes a status may write any time", false, []moment{
 			{0, is(0, "old"), none, goesOn},
 			{9 * minute, is(0, "new", waiting, since(9*minute)), none, goesOn},
 			{10 * minute, is(0, "new", waiting, since(10*minute)), none, goesBack},
 		}},
-		"one that is known by its status alone": {"the canary began before this process", []moment{
+		"one that is known by its status alone": {"it has had the content since the canary began", false, []moment{
 			{9 * minute, is(0, "new", waiting), none, goesOn}, {10 * minute, is(0, "new", waiting), none, goesBack},
 		}},
-		"one that was ready before a restart": {"its condition says until when", []moment{
+		"one of a process that begins before the deadline": {"nobody knows how long the process before has been gone", true, []moment{
+			{9 * minute, is(0, "new", waiting), none, goesOn},
+			{18 * minute, is(0, "new", waiting), none, goesOn},
+			{19 * minute, is(0, "new", waiting), none, goesBack},
+		}},
+		"one of a process that begins after the deadline": {"nobody has reconciled it meanwhile, and it is late if that does not help", true, []moment{
+			{60 * minute, is(0, "new", waiting), none, goesOn},
+			{69 * minute, is(0, "new", waiting), none, goesOn},
+			{70 * minute, is(0, "new", waiting), none, goesBack},
+		}},
+		"a good one of a process that begins after the deadline": {"its condition is from before the outage until it is reconciled", true, []moment{
+			{60 * minute, is(0, "new", waiting), none, goesOn},
+			{61 * minute, is(0, "new", since(61*minute)), none, goesOn},
+			{75 * minute, is(0, "new", since(61*minute)), none, goesOn},
+		}},
+		"none that could be tried, in a process that begins after the deadline": {"somebody may become ready without the outage", true, []moment{
+			{60 * minute, is(0, "old", waiting), is(1, "old", waiting), goesOn},
+			{69 * minute, is(0, "old", waiting), is(1, "old", waiting), goesOn},
+			{70 * minute, is(0, "old", waiting), is(1, "old", waiting), goesBack},
+		}},
+		"one that was ready before a restart": {"its condition says until when", true, []moment{
 			{11 * minute, is(0, "new", waiting, since(11*minute)), none, goesOn},
 			{20 * minute, is(0, "new", waiting, since(20*minute)), none, goesOn},
 			{21 * minute, is(0, "new", waiting, since(21*minute)), none, goesBack},
@@ -191,7 +213,7 @@ func TestEachResourceOfACanaryHasADeadlineOfItsOwn(t *testing.T) {
 			t.Parallel()
 			spec := bySelector()
 			spec.ReadyFor = &metav1.Duration{Duration: 100 * time.Hour}
-			c := canary{digest: "new", from: "old", phase: CanaryProgressing, began: began}
+			c := canary{digest: "new", from: "old", phase: CanaryProgressing, began: began, restored: row.restored}
 			for _, m := range row.moments {
 				var got verdict
 				if c, got = c.follow(spec, []Resource{m.first, m.second}, began.Add(m.at)); got != m.want {

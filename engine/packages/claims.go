@@ -94,7 +94,7 @@ func (r *Reconciler) install(ctx context.Context, p Package, s *state, definitio
 	if s.follows {
 		return r.Examiner.AwaitCRD(ctx, definition)
 	}
-	return r.Examiner.InstallCRD(ctx, crd.WithAccount(definition, p.account.String()), func(ctx context.Context, owner string) error {
+	err := r.Examiner.InstallCRD(ctx, crd.WithAccount(definition, p.account.String()), func(ctx context.Context, owner string) error {
 		if owner == p.Name || owner == "" { // who has removed the label meanwhile has not replaced the definition
 			return nil
 		}
@@ -110,4 +110,6 @@ func (r *Reconciler) install(ctx context.Context, p Package, s *state, definitio
 		}
 		return &KindHeldError{definition.Name, owner}
 	})
+	s.gone = s.gone && err != nil
+	return err
 }

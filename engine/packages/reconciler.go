@@ -38,8 +38,10 @@ type Reconciler struct {
 	Server     Server
 	Versions   Versions
 	Accounts   Accounts
-	Planner    Planner
-	Recorder   Recorder
+	// Definitions says which of what is served are gone; nil is none.
+	Definitions Definitions
+	Planner     Planner
+	Recorder    Recorder
 	// Observer is told how Packages and their canaries are; nil is nobody.
 	Observer Observer
 	// Namespace is that of the operator, the default of the ServiceAccounts of Packages; it may be "".
@@ -89,6 +91,8 @@ type state struct {
 	// written last.
 	crd     *apiextensionsv1.CustomResourceDefinition
 	defined string
+	// gone says that the cluster has lost the definition, and nobody has written it since.
+	gone bool
 	// outdated is what the resources are told is wrong with the present content, or "".
 	outdated string
 	// broken is what the Server was told is wrong while nothing is served, or "".
@@ -128,6 +132,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (t
 		return 0, err
 	}
 	p.account = s.account
+	s.lookForDefinition(p, r.Definitions)
 	out := &result{}
 	if wrong = errors.Join(unknown, wrong); wrong != nil {
 		out.problem, out.unread = &problem{stage: reading, reason: ReasonInvalid, message: wrong.Error()}, true

@@ -164,6 +164,9 @@ func conditions(s *state, out *result) []metav1.Condition {
 		ready.Message = "serves " + kind.GroupKind().String()
 		loaded.Message = "the content of the source is accepted"
 		defined.Message = fmt.Sprintf("the cluster serves %s %s", kind.GroupVersion(), kind.Kind)
+		if s.gone {
+			defined.Status, defined.Reason, defined.Message = metav1.ConditionFalse, string(ReasonCRDNotInstalled), fmt.Sprintf("the definition of %s is gone from the cluster", kind.GroupKind())
+		}
 	} else {
 		defined.Status, defined.Reason, defined.Message = metav1.ConditionFalse, string(ReasonCRDNotInstalled), "nothing is served"
 	}

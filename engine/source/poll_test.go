@@ -123,6 +123,10 @@ func TestWatchPassesAVersionToRetryAgain(t *testing.T) {
 			"it is tried every 30 seconds, until it is served", source.Retry, func(int) *source.Snapshot { return a },
 			[]source.Outcome{source.Retry, source.Final}, []string{"30 a", "60 a"},
 		},
+		"retried soon": {
+			"a permission may be granted at any time", source.RetrySoon, func(int) *source.Snapshot { return a },
+			[]source.Outcome{source.RetrySoon, source.Retry, source.Final}, []string{"2 a", "4 a", "34 a"},
+		},
 		"retried later": {
 			"a new version is to be retried, and is", source.Final, func(s int) *source.Snapshot {
 				if s < 10 {

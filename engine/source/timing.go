@@ -19,4 +19,6 @@ const (
 	// retryInterval is how often a version is passed on again that something else than its content keeps from being served: an API
 	// server that refuses its definition, a resource that would lose fields, or another package of its kind.
 	retryInterval = 30 * time.Second
+	// refusedInterval is how often that is so if only a permission is missing.
+	refusedInterval = 2 * time.Second
 )

@@ -160,6 +160,51 @@ func TestPackageDoesNotTakeOverADefinitionOfSomebodyElse(t *testing.T) {
 	}
 }
 
+func TestADefinitionThatSomebodyDeletesIsInstalledAgainOrSaidToBeGone(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason, pkg string
+		args        []string
+		again       bool
+	}{
+		"the operator installs definitions": {"users could create no resource any more", "objgone", nil, true},
+		"a person does":                     {"the operator writes none", "objgoneleft", []string{"--crds=leave"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newEnv(t)
+			p := s.NewPackageObject(row.pkg)
+			o := s.StartPackageOperator()
+			p.Apply(p.InlineBody(note("a")))
+			p.Expect("Ready", "True", "Served")
+			if row.args != nil {
+				o.Stop()
+				s.StartPackageOperator(row.args...)
+				p.Expect("Ready", "True", "Served")
+			}
+			s.ExpectResourceReady(s.Create(p.Thing(s.Env, "before", map[string]any{})))
+			definition := harness.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things."+row.pkg+".example.com")
+			uid := s.ExpectObject(definition, "to exist", harness.Exists).GetUID()
+			s.Delete(definition)
+			if !row.again {
+				u := p.Expect("Ready", "False", "CRDNotInstalled", definition.GetName())
+				if err := harness.HasCondition(u, "CRDReady", "False", "CRDNotInstalled"); err != nil {
+					t.Errorf("%s: %v", row.reason, err)
+				}
+				return
+			}
+			s.ExpectObject(definition, "to be installed again", func(u *unstructured.Unstructured) error {
+				if u.GetUID() == uid || harness.Condition(u, "Established")["status"] != "True" {
+					return harness.ErrNotYet
+				}
+				return nil
+			})
+			p.Expect("Ready", "True", "Served")
+			s.ExpectResourceReady(s.Create(p.Thing(s.Env, "after", map[string]any{})))
+		})
+	}
+}
+
 func TestPackageGoesOverToAnotherKindOnlyWithoutResources(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)

@@ -53,6 +53,8 @@ var missedByEngine = map[string]missingOfEngine{
 	"CreateOfTheLease":      {"the first to lead makes the Lease", "create", "leases", nil, runsLease, "", reconciles, 0},
 	"CreateOfATokenReview":  {"nobody is asked who reads metrics", "create", "tokenreviews", printsNothing, runsMetrics, "", servesMetrics, 0},
 	"CreateOfAnAccessCheck": {"nobody is asked who may read metrics", "create", "subjectaccessreviews", printsNothing, runsMetrics, "", servesMetrics, 0},
+	"GetOfADefinition":      {"the first thing that a process does is to look for the definitions of the engine", "get", "customresourcedefinitions", printsNothing, nil, "", reconciles, 0},
+	"GetBeforeItLeads":      {"a process that does not lead yet looks for them, too", "get", "customresourcedefinitions", nil, runsLease, "", reconciles, 0},
 	"PatchOfADefinition":    {"a Package brings its definition", "patch", "customresourcedefinitions", printsPackages, runsPackages, "CRDNotInstalled", reconciles, 0},
 	"WatchOfPackages":       {"nothing is known of any Package", "watch", "packages", printsPackages, runsPackages, "", reconciles, 0},
 	"PatchOfAPackage":       {"the finalizer is a patch of the Package", "patch", "packages", printsPackages, runsPackages, "", reconciles, 0},

@@ -225,7 +225,6 @@ var unmissed = map[string]string{
 	"patch patches/status":           "used when there is a Patch",
 	"patch events":                   "used when an event repeats",
 	"create events":                  "an event that cannot be written is no reason to stop",
-	"get customresourcedefinitions":  "read when a kind is looked up",
 	"list customresourcedefinitions": "resources whose package is missing are looked for once in ten minutes",
 
 	"create customresourcedefinitions": "the patch that creates one is refused as well: its row takes that away",

@@ -160,6 +160,8 @@ type watchErrors struct {
 	byKind map[string]error
 	// refused are the kinds that may not be listed or watched at present.
 	refused map[string]bool
+	// gone are the kinds that the API server does not know at present.
+	gone map[string]bool
 }
 
 // may records whether a kind may be listed and watched.
@@ -168,6 +170,7 @@ func (e *watchErrors) may(kind string, may bool) {
 	defer e.mu.Unlock()
 	if may {
 		delete(e.refused, kind)
+		delete(e.gone, kind)
 		return
 	}
 	if e.refused == nil {
@@ -181,6 +184,13 @@ func (e *watchErrors) isRefused(kind schema.GroupVersionKind) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.refused[kind.String()]
+}
+
+// isGone reports whether the API server does not know a kind at present.
+func (e *watchErrors) isGone(kind schema.GroupVersionKind) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.gone[kind.String()]
 }
 
 // handle is the handler of the cache's errors.
@@ -200,6 +210,12 @@ func (e *watchErrors) note(kind string, err error) {
 	defer e.mu.Unlock()
 	if e.byKind == nil {
 		e.byKind = map[string]error{}
+	}
+	if apierrors.IsNotFound(err) {
+		if e.gone == nil {
+			e.gone = map[string]bool{}
+		}
+		e.gone[kind] = true
 	}
 	if was := e.byKind[kind]; was == nil || apierrors.ReasonForError(was) != apierrors.ReasonForError(err) {
 		e.byKind[kind] = err

@@ -199,6 +199,12 @@ func (k *KindResources) Refused() []string {
 	return out
 }
 
+// Gone reports whether the API server has said that there is no such kind, and has not let it be read since. It knows that once the
+// watch ends, which the API server does when the definition is deleted.
+func (k *KindResources) Gone() bool {
+	return slices.ContainsFunc(k.places, func(place string) bool { return k.from.parts[place].errors.isGone(k.kind) })
+}
+
 // UID returns the UID of a resource. It returns "" for an unknown resource, and for every one until its cache has synced.
 func (k *KindResources) UID(key types.NamespacedName) types.UID {
 	if u := k.Get(key); u != nil {
