@@ -126,7 +126,7 @@ func newInstall(s streams) *cobra.Command {
   operetta install ./cue/webapp -n team-a,team-b`,
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(f.checkArgoCD(cmd), f.check()); err != nil {
+			if err := errors.Join(f.checkArgoCD(cmd), f.check(), f.checkAccounts(args)); err != nil {
 				return err
 			}
 			if f.argocd {

@@ -295,6 +295,7 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	ctrllog.SetLogger(log)
 	klog.SetLogger(log)
 	f.options.Log, f.options.Accounts = log, f.accounts
+	f.logAccounts(log, dirs)
 	available := availableMemory()
 	limitHeap(available, f.evaluation.reserved(available, workerLimitsFor(available, int64(f.packageMemory))))
 	var err error
