@@ -186,6 +186,9 @@ func (f *installFlags) check() error {
 	if f.run.Replicas < 1 {
 		return usageError{errors.New("--replicas: there is at least one")}
 	}
+	if f.options.LeaderElectionID == "" && f.run.Replicas > 1 && len(f.policies.Operators) == 0 {
+		return usageError{fmt.Errorf("--leader-election-id: without a Lease, %d processes would all act; add --replicas 1, or name a Lease", f.run.Replicas)}
+	}
 	if f.signatures != "" {
 		var err error
 		if f.run.SignaturePolicy, _, err = readPolicy(f.signatures); err != nil {
