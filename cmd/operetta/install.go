@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -186,6 +187,9 @@ func (f *installFlags) check() error {
 	if f.run.Replicas < 1 {
 		return usageError{errors.New("--replicas: there is at least one")}
 	}
+	if err := checkImage(f.run.Image); err != nil {
+		return usageError{err}
+	}
 	if f.options.LeaderElectionID == "" && f.run.Replicas > 1 && len(f.policies.Operators) == 0 {
 		return usageError{fmt.Errorf("--leader-election-id: without a Lease, %d processes would all act; add --replicas 1, or name a Lease", f.run.Replicas)}
 	}
@@ -199,6 +203,17 @@ func (f *installFlags) check() error {
 		return usageError{errors.New("--webhooks: an operator that runs elsewhere has no Service")}
 	}
 	return nil
+}
+
+// checkImage errors about what the API server would refuse once everything else is applied.
+func checkImage(image string) error {
+	switch strings.TrimSpace(image) {
+	case "":
+		return errors.New("--image: name the image of the operator")
+	case image:
+		return nil
+	}
+	return fmt.Errorf("--image: %q has white space around it", image)
 }
 
 // checkShards errors if the shards contradict other flags.
