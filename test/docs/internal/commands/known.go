@@ -67,6 +67,7 @@ var Left = map[string]string{
 	"operetta vet --timeout 5m ./large":                                                                      "the script vet_large of cmd/operetta has such a package, and a shorter time",
 	"operetta install ./hello --as-packages | kubectl apply --server-side -f -":                              "test/rights applies what is printed of such a package, and runs its operator",
 	"operetta install ./hello --as-packages":                                                                 "the same",
+	"operetta install ./hello --service-account my-operators/operetta > base/operetta.yaml":                  "test/rights builds overlays of such a base",
 	"operetta install ./hello --argocd > health.yaml":                                                        "the script install_argocd of cmd/operetta has such a command",
 	"go test ./test/e2e -run F42W52 -args -update":                                                           "it takes minutes, and writes into the repository",
 	`kubectl patch package hello --type merge -p '{"spec": {"canary": {"share": "20%", "readyFor": "5m"}}}'`: "test/rights sends such a patch",
