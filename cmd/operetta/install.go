@@ -162,15 +162,20 @@ func newInstall(s streams) *cobra.Command {
 	cmd.Flags().StringArrayVar(&f.policies.Operators, "operator-user", nil, "user that an operator elsewhere acts as; repeat the flag for more")
 	namespacesFlag(cmd, &f.options.Namespaces, "namespaces that the operator serves, separated by commas; repeat the flag for more; all by default")
 	cmd.Flags().StringVar(&f.run.PackageSelector, "package-selector", "", "labels of the Packages to serve, such as team=a; all by default")
-	cmd.Flags().BoolVar(&f.asPackages, "as-packages", false, "print the packages as objects of the kind Package, which the operator serves, in place of mounting them")
-	cmd.Flags().StringVar(&f.chart, "chart", "", "write a Helm chart into this folder and print nothing; its release names the service account and the namespace")
-	f.bundle.addFlags(cmd)
-	cmd.Flags().BoolVar(&f.argocd, "argocd", false, "print only the health checks of the kinds for Argo CD, a patch of its ConfigMap argocd-cm")
+	f.addFormFlags(cmd)
 	cmd.Flags().StringVar(&f.signatures, "require-signatures", "", "file that says which signatures contents from registries need, as for operetta run; the operator gets it as a ConfigMap")
 	cmd.Flags().StringVar(&f.run.Image, "image", "operetta:latest", "image of the operator")
 	cmd.Flags().Int32Var(&f.run.Replicas, "replicas", 2, "number of processes; one acts, the others stand by")
 	optionalChoiceFlag(cmd, (*string)(&f.run.Webhooks), "webhooks", "also print admission webhooks, whose certificate the operator makes, or cert-manager; off by default", string(install.Operator), string(install.CertManager))
 	return cmd
+}
+
+// addFormFlags adds the flags about the form of what is printed or written.
+func (f *installFlags) addFormFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.asPackages, "as-packages", false, "print the packages as objects of the kind Package, which the operator serves, in place of mounting them")
+	cmd.Flags().StringVar(&f.chart, "chart", "", "write a Helm chart into this folder and print nothing; its release names the service account and the namespace")
+	f.bundle.addFlags(cmd)
+	cmd.Flags().BoolVar(&f.argocd, "argocd", false, "print only the health checks of the kinds for Argo CD, a patch of its ConfigMap argocd-cm")
 }
 
 // check errors if the flags contradict each other.
