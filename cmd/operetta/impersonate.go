@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"operetta.dev/engine/object"
 )
@@ -52,6 +53,60 @@ func (i *impersonations) all() []object.Account {
 	slices.SortFunc(out, func(a, b object.Account) int { return strings.Compare(a.String(), b.String()) })
 	return slices.Compact(out)
 }
+
+// unknown returns the names that no package in some folders has, sorted.
+func (i *impersonations) unknown(dirs []string) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(*i)) {
+		if !slices.ContainsFunc(dirs, func(dir string) bool { return packageName(dir) == name }) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// checkAccounts errors if an account is for a package that is not given: the package that somebody means would get the rights of
+// the operator itself.
+func (f *rbacFlags) checkAccounts(args []string) error {
+	if f.options.PackageObjects || len(f.accounts) == 0 {
+		return nil
+	}
+	dirs, err := f.folders(args)
+	if err != nil {
+		return err
+	}
+	unknown := f.accounts.unknown(dirs)
+	if len(unknown) == 0 {
+		return nil
+	}
+	names := make([]string, len(dirs))
+	for i, dir := range dirs {
+		names[i] = packageName(dir)
+	}
+	slices.Sort(names)
+	return usageError{fmt.Errorf("--impersonate %s=%s: no package has this name, but %s; a Package of the cluster needs --packages-from-cluster, too", unknown[0], f.accounts[unknown[0]], strings.Join(names, ", "))}
+}
+
+// warnAccounts calls warn for each account that is for no package in the folders. It is no error: the resources of a package that
+// is gone are torn down as its account.
+func (f *runFlags) warnAccounts(dirs []string, warn func(name string, account object.Account)) {
+	if f.packages.fromCluster {
+		return
+	}
+	for _, name := range f.accounts.unknown(dirs) {
+		warn(name, f.accounts[name])
+	}
+}
+
+// logAccounts logs a warning for each of them.
+func (f *runFlags) logAccounts(log logr.Logger, dirs []string) {
+	f.warnAccounts(dirs, func(name string, account object.Account) {
+		log.Info("warning: "+unusedAccount+"; it has an effect on the teardown of a package that is gone alone, and if the name is wrong, its package is served with the operator's own rights", "package", name, "account", account.String())
+	})
+}
+
+// unusedAccount begins the warnings about accounts.
+const unusedAccount = "no package in the folders has the name of --impersonate"
 
 // Type names the value in the help.
 func (i *impersonations) Type() string { return "package=namespace/name" }

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/fault"
@@ -73,8 +73,9 @@ and the operator gets the right to impersonate it, and nobody else.
 With --shards N, the operator is a StatefulSet of N processes in place of the Deployment; each
 serves its shard of the custom resources, as with operetta run. --replicas has no effect then.
 
-With --argocd, the part of Argo CD's ConfigMap is printed, too, by which it knows how far the
-resources of the packages are.
+With --argocd, only a patch is printed, by which Argo CD knows how far the resources of the packages
+are. It is for kubectl patch configmap argocd-cm --patch-file, and no object: the ConfigMap is Argo
+CD's own, and would be deleted with the rest.
 
 With --chart, the same is written as a Helm chart: the service account has the name of the
 release, and the namespace is that of the release. Definitions stay when a release is
@@ -102,7 +103,7 @@ type installFlags struct {
 	// asPackages prints the packages as objects in place of mounting them, and objects are these.
 	asPackages bool
 	objects    []manifest
-	// argocd also prints the health check for Argo CD.
+	// argocd prints the health checks for Argo CD, and nothing else.
 	argocd bool
 	bundle bundleFlags
 	// signatures is the file that says which signatures contents need, or "".
@@ -128,8 +129,11 @@ func newInstall(s streams) *cobra.Command {
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.nameLease(cmd)
-			if err := f.check(); err != nil {
+			if err := errors.Join(f.checkArgoCD(cmd), f.check(), f.checkAccounts(args)); err != nil {
 				return err
+			}
+			if f.argocd {
+				return f.printHealthChecks(cmd.Context(), s, args)
 			}
 			if err := errors.Join(f.checkChart(cmd), f.bundle.check(cmd, f.run.Webhooks), f.completePackages(cmd)); err != nil {
 				return err
@@ -160,10 +164,7 @@ func newInstall(s streams) *cobra.Command {
 	cmd.Flags().StringArrayVar(&f.policies.Operators, "operator-user", nil, "user that an operator elsewhere acts as; repeat the flag for more")
 	namespacesFlag(cmd, &f.options.Namespaces, "namespaces that the operator serves, separated by commas; repeat the flag for more; all by default")
 	cmd.Flags().StringVar(&f.run.PackageSelector, "package-selector", "", "labels of the Packages to serve, such as team=a; all by default")
-	cmd.Flags().BoolVar(&f.asPackages, "as-packages", false, "print the packages as objects of the kind Package, which the operator serves, in place of mounting them")
-	cmd.Flags().StringVar(&f.chart, "chart", "", "write a Helm chart into this folder and print nothing; its release names the service account and the namespace")
-	f.bundle.addFlags(cmd)
-	cmd.Flags().BoolVar(&f.argocd, "argocd", false, "also print the health checks of the kinds for Argo CD, a part of its ConfigMap")
+	f.addFormFlags(cmd)
 	cmd.Flags().StringVar(&f.signatures, "require-signatures", "", "file that says which signatures contents from registries need, as for operetta run; the operator gets it as a ConfigMap")
 	cmd.Flags().StringVar(&f.run.Image, "image", "operetta:latest", "image of the operator")
 	optionalChoiceFlag(cmd, (*string)(&f.run.Webhooks), "webhooks", "also print admission webhooks, whose certificate the operator makes, or cert-manager; off by default", string(install.Operator), string(install.CertManager))
@@ -186,6 +187,14 @@ func (f *installFlags) nameLease(cmd *cobra.Command) {
 	}
 }
 
+// addFormFlags adds the flags about the form of what is printed or written.
+func (f *installFlags) addFormFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.asPackages, "as-packages", false, "print the packages as objects of the kind Package, which the operator serves, in place of mounting them")
+	cmd.Flags().StringVar(&f.chart, "chart", "", "write a Helm chart into this folder and print nothing; its release names the service account and the namespace")
+	f.bundle.addFlags(cmd)
+	cmd.Flags().BoolVar(&f.argocd, "argocd", false, "print only the health checks of the kinds for Argo CD, a patch of its ConfigMap argocd-cm")
+}
+
 // check errors if the flags contradict each other.
 func (f *installFlags) check() error {
 	if slices.Contains(f.policies.Operators, "") {
@@ -200,6 +209,12 @@ func (f *installFlags) check() error {
 	if f.run.Replicas < 1 {
 		return usageError{errors.New("--replicas: there is at least one")}
 	}
+	if err := checkImage(f.run.Image); err != nil {
+		return usageError{err}
+	}
+	if f.options.LeaderElectionID == "" && f.run.Replicas > 1 && len(f.policies.Operators) == 0 {
+		return usageError{fmt.Errorf("--leader-election-id: without a Lease, %d processes would all act; add --replicas 1, or name a Lease", f.run.Replicas)}
+	}
 	if f.signatures != "" {
 		var err error
 		if f.run.SignaturePolicy, _, err = readPolicy(f.signatures); err != nil {
@@ -210,6 +225,17 @@ func (f *installFlags) check() error {
 		return usageError{errors.New("--webhooks: an operator that runs elsewhere has no Service")}
 	}
 	return nil
+}
+
+// checkImage errors about what the API server would refuse once everything else is applied.
+func checkImage(image string) error {
+	switch strings.TrimSpace(image) {
+	case "":
+		return errors.New("--image: name the image of the operator")
+	case image:
+		return nil
+	}
+	return fmt.Errorf("--image: %q has white space around it", image)
 }
 
 // checkShards errors if the shards contradict other flags.
@@ -243,7 +269,7 @@ func (f *installFlags) manifests(ctx context.Context, s streams, args []string) 
 		if err != nil {
 			return nil, err
 		}
-		return func() ([]manifest, error) { return f.checked(f.installation(found)) }, nil
+		return func() ([]manifest, error) { return f.withObjects(f.installation(found)) }, nil
 	}
 	r, err := f.rights(ctx, s, args)
 	if err != nil {
@@ -255,7 +281,7 @@ func (f *installFlags) manifests(ctx context.Context, s streams, args []string) 
 	if err != nil {
 		return nil, err
 	}
-	return func() ([]manifest, error) { return f.checked(f.operator(r, mounted)) }, nil
+	return func() ([]manifest, error) { return f.withObjects(f.operator(r, mounted)) }, nil
 }
 
 // deliver returns the packages that the operator has as files, or notes them as objects.
@@ -272,14 +298,9 @@ func (f *installFlags) deliver(args []string) ([]install.Package, error) {
 	return nil, err
 }
 
-// checked adds the Packages to what is installed, and the health check for Argo CD if it is asked for.
-func (f *installFlags) checked(all []manifest, err error) ([]manifest, error) {
-	all = append(all, f.objects...)
-	if err != nil || !f.argocd {
-		return all, err
-	}
-	check, err := objectManifests([]any{install.ArgoCD(kindsDefined(all))})
-	return append(all, check...), err
+// withObjects adds the Packages to what is installed.
+func (f *installFlags) withObjects(all []manifest, err error) ([]manifest, error) {
+	return append(all, f.objects...), err
 }
 
 // operator returns what an operator in the cluster consists of.
@@ -416,18 +437,6 @@ func (f *installFlags) patched(known []policy.Resource) []*policy.Resource {
 	var out []*policy.Resource
 	for i := range known {
 		out = append(out, &known[i])
-	}
-	return out
-}
-
-// kindsDefined returns the kinds of the CustomResourceDefinitions of packages.
-func kindsDefined(all []manifest) []schema.GroupKind {
-	var out []schema.GroupKind
-	for _, m := range all {
-		u := &unstructured.Unstructured{Object: m.object}
-		if kind, _, is := cluster.DefinedBy(m.object); is && u.GetLabels()[crd.PackageLabel] != "" {
-			out = append(out, kind)
-		}
 	}
 	return out
 }

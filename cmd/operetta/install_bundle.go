@@ -43,7 +43,7 @@ func (f *bundleFlags) check(cmd *cobra.Command, webhooks install.Certificates) e
 	if v := "v" + f.version; semver.Canonical(v) != v {
 		return usageError{fmt.Errorf("--olm-version %q: it is not a version such as 0.1.0", f.version)}
 	}
-	for _, name := range []string{"chart", "operator-user", "output", "shards", "impersonate", "argocd"} {
+	for _, name := range []string{"chart", "operator-user", "output", "shards", "impersonate"} {
 		if cmd.Flags().Changed(name) {
 			return usageError{errors.New("--olm: it cannot be combined with --" + name)}
 		}

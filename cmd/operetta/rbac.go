@@ -99,6 +99,9 @@ func newRBAC(s streams) *cobra.Command {
 			if f.options.Shadow && f.options.PackageObjects {
 				return usageError{errors.New("--shadow is about packages in folders: leave --packages-from-cluster out")}
 			}
+			if err := f.checkAccounts(args); err != nil {
+				return err
+			}
 			if f.diff {
 				return f.printDiff(cmd.Context(), s, args)
 			}

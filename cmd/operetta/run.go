@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -290,11 +291,18 @@ func (f runFlags) folders(args []string) ([]string, error) {
 	return source.Expand(orDefault(args, "."))
 }
 
-// runOperators serves packages until the context ends.
-func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) error {
+// openLog returns the log, which is that of libraries, too.
+func (f *runFlags) openLog(s streams) logr.Logger {
 	log := f.log.open(s)
 	ctrllog.SetLogger(log)
 	klog.SetLogger(log)
+	return log
+}
+
+// runOperators serves packages until the context ends.
+func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) error {
+	log := f.openLog(s)
+	f.logAccounts(log, dirs)
 	f.options.Log, f.options.Accounts = log, f.accounts
 	available := availableMemory()
 	limitHeap(available, f.evaluation.reserved(available, workerLimitsFor(available, int64(f.packageMemory))))

@@ -43,10 +43,10 @@ func TestAnExpiredCertificateIsServedAndSaidAndANewOneIsTaken(t *testing.T) {
 			row.serve(&o, address, dir)
 			ended := runUntilEnd(t, o)
 			machine.Eventually(t, "the expired certificate", func() bool { return servedName(address) == "expired.example" })
-			if err := verified(address, expired); !isExpired(err) {
+			if err := verified(address, expired); !refusedAsExpired(err) {
 				t.Errorf("%s: who verifies it gets the error %v", row.reason, err)
 			}
-			if err := verified(address, expired); !isExpired(err) {
+			if err := verified(address, expired); !refusedAsExpired(err) {
 				t.Errorf("%s: the second time, who verifies it gets the error %v", row.reason, err)
 			}
 			want := []string{`"server"="` + name + `" "folder"="` + dir + `"`}
@@ -158,7 +158,7 @@ func verified(address string, authority []byte) error {
 	return conn.Close()
 }
 
-func isExpired(err error) bool {
+func refusedAsExpired(err error) bool {
 	var invalid x509.CertificateInvalidError
 	return errors.As(err, &invalid) && invalid.Reason == x509.Expired
 }

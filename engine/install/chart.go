@@ -144,16 +144,25 @@ func template(manifest string) string {
 	return strings.ReplaceAll(text, strconv.Itoa(chartReplicas), "{{ .Values.replicas }}")
 }
 
-// valuesSchema has Helm refuse values that the templates do not know.
+// valuesSchema has Helm refuse values that the templates do not know: a misspelled one would change nothing.
 const valuesSchema = `{
   "$schema": "http://json-schema.org/draft-07/schema#",
   "type": "object",
+  "additionalProperties": false,
   "required": ["image", "replicas", "crds", "webhooks"],
   "properties": {
     "image": {"type": "string", "minLength": 1},
     "replicas": {"type": "integer", "minimum": 1},
     "crds": {"type": "boolean"},
-    "webhooks": {"enum": ["", "operator", "cert-manager"]}
+    "webhooks": {"enum": ["", "operator", "cert-manager"]},
+    "global": {
+      "description": "Values that a chart above this one has for all charts below it; the templates use none.",
+      "type": "object"
+    },
+    "enabled": {
+      "description": "A chart above this one may have it as the condition whether this one is there.",
+      "const": true
+    }
   }
 }
 `

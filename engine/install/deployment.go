@@ -14,11 +14,15 @@ const user = 65532
 func (o Options) deployment(packages []Package) *appsv1.Deployment {
 	replicas := o.Replicas
 	selector := o.selector()
+	strategy := appsv1.RollingUpdateDeploymentStrategyType
+	if o.LeaderElectionID == "" { // the next process would act beside this one
+		strategy = appsv1.RecreateDeploymentStrategyType
+	}
 	return &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"}, ObjectMeta: o.named(o.ServiceAccount),
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas, Selector: &selector,
-			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType},
+			Strategy: appsv1.DeploymentStrategy{Type: strategy},
 			Template: o.pod(packages),
 		},
 	}

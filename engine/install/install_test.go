@@ -45,6 +45,25 @@ func TestArgumentsFollowFromOptions(t *testing.T) {
 	}
 }
 
+func TestWithoutALeaseAnUpdateNeverRunsTwoProcesses(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason, lease string
+		want          appsv1.DeploymentStrategyType
+	}{
+		"Lease":   {"the next process stands by until it leads", "x", appsv1.RollingUpdateDeploymentStrategyType},
+		"NoLease": {"the next process acts as soon as it runs", "", appsv1.RecreateDeploymentStrategyType},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := Options{Options: rbac.Options{LeaderElectionID: tc.lease}, Replicas: 1}.deployment(nil)
+			if got.Spec.Strategy.Type != tc.want {
+				t.Errorf("%s: the strategy is %s, want %s", tc.reason, got.Spec.Strategy.Type, tc.want)
+			}
+		})
+	}
+}
+
 func TestAnotherPolicyForSignaturesStartsTheOperatorAgain(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}

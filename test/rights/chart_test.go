@@ -103,10 +103,14 @@ func TestAChartRefusesValuesThatItDoesNotKnow(t *testing.T) {
 	if values := filesIn(t, chart)["values.yaml"]; !strings.Contains(values, "webhooks: \"cert-manager\"\n") {
 		t.Errorf("the flag is not the default:\n%s", values)
 	}
-	for _, value := range []string{"webhooks=Operator", "webhooks=true", "webhooks=null", "replicas=0", "image="} {
+	for _, value := range []string{"webhooks=Operator", "webhooks=true", "webhooks=null", "replicas=0", "image=", "replica=3", "image.tag=2", "enabled=false"} {
 		if out, err := tryHelm(t, "template", "operetta", chart, "--kube-version", "1.36.0", "--set", value); err == nil {
 			t.Errorf("--set %s is accepted:\n%.500s", value, out)
 		}
+	}
+	// A chart above this one has values for all charts below it, and a condition whether this one is there.
+	for _, value := range []string{"global.imageRegistry=registry.example", "enabled=true"} {
+		helm(t, "template", "operetta", chart, "--kube-version", "1.36.0", "--set", value)
 	}
 }
 
