@@ -23,7 +23,7 @@ import (
 )
 
 // errRefused is what the API server says of a permission that is missing.
-var errRefused = apierrors.NewForbidden(schema.GroupResource{Group: apiextensionsv1.GroupName, Resource: "customresourcedefinitions"}, "things.example.com", errors.New(`User "operator" cannot get resource`))
+var errRefused = apierrors.NewForbidden(schema.GroupResource{Group: apiextensionsv1.GroupName, Resource: "customresourcedefinitions"}, "things.example.com", errors.New(`user "operator" cannot get resource`))
 
 func TestWhatLacksAPermissionIsTriedUntilItIsGrantedAndSaid(t *testing.T) {
 	t.Parallel()

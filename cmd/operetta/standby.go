@@ -170,9 +170,10 @@ func (o *operator) installAll(ctx context.Context, postponed map[string]*apiexte
 		refused := map[string]*apiextensionsv1.CustomResourceDefinition{}
 		for name, crd := range postponed {
 			err := install(ctx, crd)
+			if ctx.Err() != nil {
+				return nil //nolint:nilerr // the process ends
+			}
 			switch {
-			case ctx.Err() != nil:
-				return nil
 			case apierrors.IsForbidden(err):
 				o.refuse(name, err)
 				refused[name] = crd

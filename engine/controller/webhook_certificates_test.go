@@ -53,7 +53,7 @@ func TestAnExpiredCertificateIsServedOnlyIfThereIsNothingBetterAndSaidToBeExpire
 					}
 				}, funcr.Options{})}
 				of := map[string]*corev1.Secret{"first": secretWithCertificate(t)}
-				time.Sleep(3 * time.Hour)
+				<-time.After(3 * time.Hour)
 				of["other"] = secretWithCertificate(t)
 				for _, which := range row.seen {
 					c.see(of[which])
@@ -85,7 +85,7 @@ func TestAProcessSaysThatItsCertificateHasExpiredMeanwhile(t *testing.T) {
 		if err := c.ready(nil); err != nil {
 			t.Errorf("a process with a certificate is not ready: %v", err)
 		}
-		time.Sleep(3 * time.Hour)
+		<-time.After(3 * time.Hour)
 		if err := c.ready(nil); err == nil {
 			t.Error("nobody is told that the certificate has expired")
 		}

@@ -70,12 +70,12 @@ func causesOf(err error) []metav1.StatusCause {
 // A namespace that is being deleted loses its Roles before, after or between the resources in it, and nobody can create others there. Whether
 // it is being deleted is something that an operator without Roles may not ask.
 func (w ownWrite) remedy(err error, ending bool) string {
-	for _, cause := range causesOf(err) {
-		if cause.Field != "" {
-			return fmt.Sprintf("the definition does not allow %s: %s. Apply the definition that operetta crd prints", cause.Field, cause.Message)
+	if causes := causesOf(err); len(causes) > 0 {
+		if causes[0].Field != "" {
+			return fmt.Sprintf("the definition does not allow %s: %s. Apply the definition that operetta crd prints", causes[0].Field, causes[0].Message)
 		}
 		return fmt.Sprintf("admission denies it: %s. Run the operator as a user that the policies of operetta install name, "+
-			"or apply them again as operetta install --operator-user prints them for the operator's user; kubectl auth whoami prints that user", cause.Message)
+			"or apply them again as operetta install --operator-user prints them for the operator's user; kubectl auth whoami prints that user", causes[0].Message)
 	}
 	remedy := fmt.Sprintf("it has no permission: grant %s (%v)", w.grant, err)
 	if ending {
