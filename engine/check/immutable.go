@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"operetta.dev/engine/cluster"
@@ -81,7 +80,7 @@ func immutableFields(ctx context.Context, in cluster.Cluster, o rollout.ObjectPr
 		return nil
 	}
 	err := o.Refusal(ctx, in)
-	if !apierrors.IsInvalid(err) || in.Probe(ctx, o.Manifest) != nil {
+	if !cluster.RefusesChange(err) || in.Probe(ctx, o.Manifest) != nil {
 		return nil
 	}
 	fields := fieldsOf(err)

@@ -88,8 +88,8 @@ type Cluster interface { //nolint:interfacebloat // the engine reads and writes 
 	// version, as FieldManager, and returns the result.
 	Replace(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error)
 
-	// Probe returns the error of the API server for creating the object under another name, by a
-	// dry run. It tells an invalid manifest from a change that is not allowed.
+	// Probe returns the error of the API server for creating the object anew, by a dry run as if there were
+	// none of its name. It tells an invalid manifest, and a creation that admission denies, from a change that is not allowed.
 	Probe(ctx context.Context, object *unstructured.Unstructured) error
 
 	// DryRun returns a cluster whose writes are validated but not persisted.

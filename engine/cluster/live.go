@@ -188,10 +188,9 @@ func (l *Live) Replace(ctx context.Context, object *unstructured.Unstructured) (
 // Probe implements Cluster.
 func (l *Live) Probe(ctx context.Context, object *unstructured.Unstructured) error {
 	probe := object.DeepCopy()
-	probe.SetName("")
-	probe.SetGenerateName("operetta-probe-")
 	probe.SetUID("")
-	if err := l.Direct.Create(ctx, probe, client.DryRunAll); err != nil {
+	err := l.Direct.Create(ctx, probe, client.DryRunAll)
+	if err != nil && !apierrors.IsAlreadyExists(err) { // the storage says that last, after validation and admission
 		return WrapError(RefOf(object), "probing", err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"operetta.dev/engine/rollout"
 )
 
@@ -74,7 +75,7 @@ components: front: {
 
 	b.memory.Refuse(func(before, after *unstructured.Unstructured) error {
 		if before != nil && after != nil && before.GetName() == "settings" {
-			return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "settings", nil)
+			return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "settings", field.ErrorList{field.Invalid(field.NewPath("data"), "", "field is immutable")})
 		}
 		return nil
 	})

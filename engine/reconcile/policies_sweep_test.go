@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"operetta.dev/engine/cluster/memory"
 )
 
@@ -114,7 +115,7 @@ func setTreated(t *testing.T, m *memory.Cluster) {
 		if was == is {
 			return nil
 		}
-		return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "fixed", nil)
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "fixed", field.ErrorList{field.Invalid(field.NewPath("data"), "", "field is immutable")})
 	})
 }
 

@@ -242,7 +242,7 @@ func (ap applier) perform(ctx context.Context, s decision, out *application) err
 	case ownership.Create, ownership.Update, ownership.Repair, ownership.Adopt:
 	}
 	result, err := ap.write(ctx, s)
-	if apierrors.IsInvalid(err) && s.live != nil && s.want.Policy.Apply == program.RecreateOnImmutable {
+	if cluster.RefusesChange(err) && s.live != nil && s.want.Policy.Apply == program.RecreateOnImmutable {
 		return ap.recreate(ctx, s, out, err)
 	}
 	if err != nil {
@@ -335,12 +335,16 @@ func (ap applier) checkAdoption(ctx context.Context, s decision) error {
 	return nil
 }
 
-// recreate deletes an object whose update the API server refuses; a later rollout creates it
+// recreate deletes an object whose update the validation of its kind refuses; a later rollout creates it
 // anew. It does so only if a new object with this manifest would be accepted: a mistake in the
-// manifest must not cost the running object.
+// manifest, or a policy that denies its creation, must not cost the running object.
 func (ap applier) recreate(ctx context.Context, s decision, out *application, refused error) error {
-	if err := ap.Cluster.Probe(ctx, s.want.Manifest); err != nil {
+	switch err := ap.Cluster.Probe(ctx, s.want.Manifest); {
+	case err == nil:
+	case isRefusedCreation(err):
 		return refused
+	default:
+		return err // the API server did not say, and is asked again
 	}
 	if err := ap.Cluster.Delete(ctx, s.want.Ref(), s.live.GetUID()); err != nil {
 		return err
@@ -349,6 +353,9 @@ func (ap applier) recreate(ctx context.Context, s decision, out *application, re
 	out.outcome = waiting(s.want.Component, status.ReasonObjectGoing, fmt.Sprintf("%s: it is deleted to be created anew: %v", s.want.Ref(), refused))
 	return nil
 }
+
+// isRefusedCreation reports whether the API server says that it would not create an object.
+func isRefusedCreation(err error) bool { return isRejection(err) || apierrors.IsForbidden(err) }
 
 // onlyMarks reports whether a decision writes nothing but the marks of an object.
 func (s decision) onlyMarks() bool {

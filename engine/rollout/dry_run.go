@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 )
@@ -51,7 +52,7 @@ func (ap applier) wouldBeRefused(ctx context.Context, s decision, err error) boo
 	switch {
 	case apierrors.IsBadRequest(err):
 		return false
-	case apierrors.IsInvalid(err) && s.live != nil && s.want.Policy.Apply == program.RecreateOnImmutable:
+	case cluster.RefusesChange(err) && s.live != nil && s.want.Policy.Apply == program.RecreateOnImmutable:
 		return ap.Cluster.Probe(ctx, s.want.Manifest) != nil
 	}
 	return isRejection(err) || apierrors.IsForbidden(err)

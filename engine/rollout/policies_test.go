@@ -8,8 +8,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
@@ -42,7 +44,7 @@ func immutable(before, after *unstructured.Unstructured) error {
 	}
 	wrong := strings.HasPrefix(size(after), "-")
 	if wrong || (before != nil && size(before) != size(after)) {
-		return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, after.GetName(), nil)
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, after.GetName(), field.ErrorList{field.Invalid(field.NewPath("data"), "", "field is immutable")})
 	}
 	return nil
 }
@@ -102,7 +104,7 @@ func TestAnImmutableObjectIsOtherwiseReported(t *testing.T) {
 	w.expectWrites("nobody said that it may be deleted")
 	expectStates(t, result, "config: Failed ObjectRejected", "other: Verified Verified")
 	expectOffered(t, result, err)
-	if got := message(result, "config"); !strings.Contains(got, "is invalid") || !strings.Contains(got, "shop/body.cue:") {
+	if got := message(result, "config"); !strings.Contains(got, "field is immutable") || !strings.Contains(got, "shop/body.cue:") {
 		t.Errorf("config says %q, want what the API server says and the line that renders the object", got)
 	}
 }
@@ -291,6 +293,66 @@ func TestAnObjectOfAnotherResourceIsTakenOverWhenThePolicySaysSo(t *testing.T) {
 	}
 }
 
+// An object is deleted only if it is certain that it can be made anew.
+func TestAnObjectIsNotDeletedToBeRecreatedForADenial(t *testing.T) {
+	t.Parallel()
+	settings := schema.GroupResource{Resource: "configmaps"}
+	kind := schema.GroupKind{Kind: "ConfigMap"}
+	// A ValidatingAdmissionPolicy denies with 422 unless it says otherwise, and names no field.
+	policy := apierrors.NewForbidden(settings, "shop", errors.New("ValidatingAdmissionPolicy 'freeze' denied request: not before Monday"))
+	policy.ErrStatus.Reason, policy.ErrStatus.Code = metav1.StatusReasonInvalid, 422
+	policy.ErrStatus.Details.Causes = []metav1.StatusCause{{Message: "not before Monday"}}
+	fixed := apierrors.NewInvalid(kind, "shop", field.ErrorList{field.Invalid(field.NewPath("data", "size"), "2", "field is immutable")})
+	for name, row := range map[string]struct {
+		reason         string
+		update, create error
+		says           []string
+		not            string
+		transient      bool
+	}{
+		"a policy denies the update":     {"what it protects must not go", policy, nil, []string{"not before Monday"}, "created anew", false},
+		"a policy denies the creation":   {"it would be gone for good", fixed, policy, []string{"field is immutable", "it is not deleted, because it could not be created anew", "not before Monday"}, "recreateOnImmutable", false},
+		"a quota is full":                {"it would be gone until somebody makes room", fixed, apierrors.NewForbidden(settings, "shop", errors.New("exceeded quota: few")), []string{"field is immutable", "exceeded quota: few"}, "recreateOnImmutable", false},
+		"the manifest is wrong":          {"the old object is better than none", fixed, fixed, []string{"field is immutable"}, "created anew", false},
+		"the API server does not answer": {"it is asked again", fixed, apierrors.NewInternalError(errors.New("etcd is away")), []string{"etcd is away"}, "it is not deleted", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, withPolicy(`apply: "recreateOnImmutable"`))
+			w.mustRun()
+			was := w.object("ConfigMap", "shop").GetUID()
+			w.site.Refuse(func(before, after *unstructured.Unstructured) error {
+				switch {
+				case after == nil || after.GetName() != "shop" || after.GetKind() != "ConfigMap":
+					return nil
+				case before == nil:
+					return row.create
+				}
+				return row.update
+			})
+			w.spec["size"] = int64(2)
+			result, _ := w.run()
+			want := "config: Failed ObjectRejected"
+			if row.transient {
+				want = "config: Retrying ApplyFailed"
+			}
+			expectStates(t, result, want, "other: Verified Verified")
+			text := message(result, "config")
+			for _, says := range row.says {
+				if !strings.Contains(text, says) {
+					t.Errorf("%s: it says %q, which lacks %q", row.reason, text, says)
+				}
+			}
+			if strings.Contains(text, row.not) {
+				t.Errorf("%s: it says %q", row.reason, text)
+			}
+			if is := w.object("ConfigMap", "shop"); is == nil || is.GetUID() != was {
+				t.Errorf("%s: the object was deleted", row.reason)
+			}
+		})
+	}
+}
+
 // Deleting the object would not help where its content is not what is refused.
 func TestARemedyIsSaidOnlyOfWhatIsImmutable(t *testing.T) {
 	t.Parallel()
@@ -299,7 +361,7 @@ func TestARemedyIsSaidOnlyOfWhatIsImmutable(t *testing.T) {
 		refuse error
 		want   bool
 	}{
-		"an immutable field": {"a new object may have another value", apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "shop", nil), true},
+		"an immutable field": {"a new object may have another value", apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "shop", field.ErrorList{field.Invalid(field.NewPath("data"), "", "field is immutable")}), true},
 		"a policy":           {"the policy is to be changed, or the object", apierrors.NewBadRequest("the policy says no"), false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -200,13 +200,24 @@ func (ap applier) locate(d ownership.Desired, path string) fault.Position {
 	return d.Position
 }
 
-// remedy says what to do about an update that is rejected if the API server would accept the
-// same object as a new one.
+// remedy says what to do about an update that the validation of the kind rejects if the API server would accept the same object
+// as a new one, or why an object is not recreated although its policy says so.
 func (ap applier) remedy(ctx context.Context, s decision, err error) string {
-	if s.live == nil || !apierrors.IsInvalid(err) || ap.Cluster.Probe(ctx, s.want.Manifest) != nil {
+	if s.live == nil || !cluster.RefusesChange(err) {
 		return ""
 	}
-	return fmt.Sprintf("; as a new object it would be accepted: policy: %s: apply: \"recreateOnImmutable\" deletes it, with all that belongs to it, and creates it anew, \"createOnly\" leaves it as it is, and a hook is run for each change", s.want.Object)
+	refused := ap.Cluster.Probe(ctx, s.want.Manifest)
+	switch recreated := s.want.Policy.Apply == program.RecreateOnImmutable; {
+	case refused == nil && !recreated:
+		return fmt.Sprintf("; as a new object it would be accepted: policy: %s: apply: \"recreateOnImmutable\" deletes it, with all that belongs to it, and creates it anew, \"createOnly\" leaves it as it is, and a hook is run for each change", s.want.Object)
+	case isRefusedCreation(refused) && recreated && !cluster.RefusesChange(refused):
+		text := refused.Error()
+		if s.want.Key != "" {
+			text = string(apierrors.ReasonForError(refused)) // the API server may quote what comes from a Secret
+		}
+		return "; it is not deleted, because it could not be created anew: " + status.Shorten(ap.in.Redactor.Text(text), maxProblem)
+	}
+	return ""
 }
 
 // withFailure returns the application with one more failure.
