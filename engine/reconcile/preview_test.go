@@ -29,7 +29,7 @@ components: config: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: 
 	}{
 		"an object that is refused": {
 			"the API server quotes what it refuses", "",
-			apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "config", field.ErrorList{field.Invalid(field.NewPath("data", "k"), "opensesame", "cannot take opensesame")}), "cannot take ***",
+			apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "config", field.ErrorList{field.Invalid(field.NewPath("data", "k"), "opensesame", "cannot take opensesame")}), "cannot take (withheld, it may come from a Secret)",
 		},
 		"an object of a kind that is not served": {
 			"the kind is told", `components: strange: objects: o: {apiVersion: "v1", kind: "K\(_plain)", metadata: name: "x"}`,

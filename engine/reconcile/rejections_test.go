@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"operetta.dev/engine/rollout"
 )
 
@@ -51,7 +52,7 @@ func TestWhatTheAPIServerRejectsIsOfferedAgainWhenSomethingHasChanged(t *testing
 					return nil
 				}
 				offers++
-				return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "wrong", nil)
+				return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "wrong", field.ErrorList{field.Invalid(field.NewPath("data"), "", "field is immutable")})
 			})
 			act(t, b.memory, map[string]any{"size": int64(3)})
 			tenSteps(b)
@@ -87,7 +88,7 @@ components: web: objects: {
 		if after.GetName() != "wrong" {
 			return nil
 		}
-		return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "wrong", nil)
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "wrong", field.ErrorList{field.Invalid(field.NewPath("data"), "", "field is immutable")})
 	})
 	act(t, b.memory, map[string]any{"size": int64(3)})
 	tenSteps(b)
