@@ -18,9 +18,13 @@ import (
 // loader reads packages, and what they depend on from the registries that CUE_REGISTRY names.
 var loader = source.Loader{Modules: registry.New(registry.Options{})}
 
-// addOverlayFlag adds the flag for folders of constraints that hold for each package. A process runs one command.
+// addOverlayFlag adds the flag for folders of constraints that hold for each package. A process runs one command;
+// the loader is written only when the flag is given, for tests make many commands at once.
 func addOverlayFlag(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&loader.Overlays, "overlay", nil, "`folder` of CUE files that are unified with the components of each package, in any order (repeatable)")
+	cmd.Flags().Func("overlay", "`folder` of CUE files that are unified with the components of each package, in any order (repeatable)", func(dir string) error {
+		loader.Overlays = append(loader.Overlays, dir)
+		return nil
+	})
 	must(cmd.MarkFlagDirname("overlay"))
 }
 

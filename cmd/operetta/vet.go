@@ -44,8 +44,8 @@ const vetLong = `Check packages without a cluster. The checks are:
     if these are more than --bound, in pairs. For each of them, a rollout in memory has to
     render without faults, become ready, come to rest, and lead back when the spec changes and
     changes back. If one value of an enumeration or a boolean is all that keeps a resource
-    from becoming ready, that is a warning. The objects of inputs are made up as well: absent, and with the values that
-    the package compares what it reads with.
+    from becoming ready, that is a warning. The objects of inputs are made up as well: absent,
+    and with the values that the package compares what it reads with.
 
 The last check is not a proof: it tries the branches of the schema, not every value. It says how
 many of the branches and of their pairs it has tried. Each fault is followed by the

@@ -34,6 +34,7 @@ type vettedCheck struct {
 
 	Rejected        *vettedFault    `json:"rejected,omitempty"`
 	Counterexamples []vettedExample `json:"counterexamples,omitempty"`
+	Unready         []vettedExample `json:"unready,omitempty"`
 	Reached         []vettedExample `json:"reached,omitempty"`
 }
 
@@ -76,7 +77,7 @@ func checkRecord(r *check.Report) *vettedCheck {
 		rejected := faultRecord(*r.Rejected)
 		out.Rejected = &rejected
 	}
-	out.Counterexamples, out.Reached = exampleRecords(r.Counterexamples), exampleRecords(r.Reached)
+	out.Counterexamples, out.Unready, out.Reached = exampleRecords(r.Counterexamples), exampleRecords(r.Unready), exampleRecords(r.Reached)
 	return out
 }
 
