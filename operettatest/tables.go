@@ -8,6 +8,7 @@ import (
 
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/testcase"
+	"operetta.dev/engine/vet"
 )
 
 // Run runs the tests that stand in CUE beside the package in a folder, each as a subtest.
@@ -84,7 +85,11 @@ func load(t testing.TB, dir string) (*program.Program, []testcase.Test) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, tests, err := testcase.Load(snapshot)
+	scopes, err := vet.ModuleScopes(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, tests, err := testcase.Load(snapshot, scopes)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func runClientDryRun(ctx context.Context, s streams, f runFlags, dirs []string) 
 		stepPrinter: newStepPrinter(s.out, f.output, &diff.Mask{}, cluster.Updated),
 		world:       dryrun.New(config, programs...), given: map[cluster.Ref]bool{},
 	}
-	if err := r.read(ctx, s.in, f, programs); err != nil {
+	if err := r.read(ctx, s.in, f, dirs, programs); err != nil {
 		return err
 	}
 	if err := r.world.Run(ctx, r.show); err != nil {
@@ -131,11 +131,20 @@ func runClientDryRun(ctx context.Context, s streams, f runFlags, dirs []string) 
 }
 
 // read puts the objects of the files where the operators see them: first the definitions of
-// kinds, then what the packages read, then the custom resources.
-func (r *clientDryRun) read(ctx context.Context, in io.Reader, f runFlags, programs []*program.Program) error {
+// kinds, with those in the folders crds of the packages' modules, then what the packages read, then the custom resources.
+func (r *clientDryRun) read(ctx context.Context, in io.Reader, f runFlags, dirs []string, programs []*program.Program) error {
 	given, others, err := readGiven(ctx, in, f, programs)
 	if err != nil {
 		return err
+	}
+	beside, err := moduleDefinitions(ctx, dirs)
+	if err != nil {
+		return err
+	}
+	for _, definition := range beside {
+		if _, err := r.put(&unstructured.Unstructured{Object: definition}, f); err != nil {
+			return err
+		}
 	}
 	defines := func(u *unstructured.Unstructured) bool { _, _, ok := cluster.DefinedBy(u.Object); return ok }
 	definitions := slices.DeleteFunc(slices.Clone(others), func(u *unstructured.Unstructured) bool { return !defines(u) })

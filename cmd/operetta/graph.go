@@ -149,7 +149,7 @@ func (f graphFlags) rendered(ctx context.Context, packages []string, s streams) 
 		out := render.Static(p)
 		return drawable{out.Tree, out.Picture(p.GroupVersionKind().Kind + ", package " + p.Name()), out.Faults.OrNil()}, nil
 	}
-	cr, definitions, err := readResource(ctx, s.in, f.renderOptions, p)
+	cr, definitions, err := readResource(ctx, s.in, f.renderOptions, packages, p)
 	if err != nil {
 		return drawable{}, err
 	}

@@ -18,6 +18,7 @@ import (
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/rbac"
+	"operetta.dev/engine/source"
 	"operetta.dev/engine/vet"
 )
 
@@ -203,12 +204,23 @@ func (f *rbacFlags) rights(ctx context.Context, s streams, args []string) (right
 		}
 		f.defined = &definedKinds{scopes, plurals}
 	}
-	r := rights{plurals: maps.Clone(f.defined.plurals), crds: []string{patch.CRD().Name}}
+	r := rights{crds: []string{patch.CRD().Name}}
 	dirs, err := f.folders(args)
 	if err != nil {
 		return rights{}, err
 	}
-	if r.found, err = examineRightsOf(ctx, s, dirs, f.defined.scopes); err != nil {
+	files, err := source.DefinitionFiles(dirs)
+	if err != nil {
+		return rights{}, err
+	}
+	scopes, plurals, err := definedIn(ctx, nil, files)
+	if err != nil {
+		return rights{}, err
+	}
+	maps.Copy(scopes, f.defined.scopes) // what is given explicitly counts
+	maps.Copy(plurals, f.defined.plurals)
+	r.plurals = plurals
+	if r.found, err = examineRightsOf(ctx, s, dirs, scopes); err != nil {
 		return rights{}, err
 	}
 	for _, found := range r.found {

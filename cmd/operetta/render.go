@@ -124,7 +124,7 @@ func runRender(ctx context.Context, s streams, o renderOptions, args []string) e
 		}
 		return out.Faults.OrNil()
 	}
-	cr, definitions, err := readResource(ctx, s.in, o, p)
+	cr, definitions, err := readResource(ctx, s.in, o, args, p)
 	if err != nil {
 		return err
 	}

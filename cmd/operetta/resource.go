@@ -14,16 +14,26 @@ import (
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
+	"operetta.dev/engine/source"
 )
 
 // readResource reads the custom resource to render: the only one of the package's kind in the file,
-// or the one that --name names. The CustomResourceDefinitions in the file come with it.
-func readResource(ctx context.Context, in io.Reader, o renderOptions, p *program.Program) (document, []map[string]any, error) {
+// or the one that --name names. The CustomResourceDefinitions in the file come with it, and those in the folder crds of the
+// package's module.
+func readResource(ctx context.Context, in io.Reader, o renderOptions, args []string, p *program.Program) (document, []map[string]any, error) {
 	all, err := readDocuments(ctx, o.file, in)
 	if err != nil {
 		return document{}, nil, err
 	}
-	definitions := definitionsIn(all)
+	dirs, err := expand(args, ".")
+	if err != nil {
+		return document{}, nil, err
+	}
+	beside, err := moduleDefinitions(ctx, dirs)
+	if err != nil {
+		return document{}, nil, err
+	}
+	definitions := slices.Concat(beside, definitionsIn(all)) // what is given explicitly comes last, and counts
 	want := p.GroupVersionKind().GroupKind()
 	var found []document
 	var names []string
@@ -53,6 +63,23 @@ func definitionsIn(all []document) []map[string]any {
 		}
 	}
 	return out
+}
+
+// moduleDefinitions returns the CustomResourceDefinitions in the folders crds of the modules of packages.
+func moduleDefinitions(ctx context.Context, dirs []string) ([]map[string]any, error) {
+	files, err := source.DefinitionFiles(dirs)
+	if err != nil {
+		return nil, err
+	}
+	var out []map[string]any
+	for _, file := range files {
+		all, err := readDocuments(ctx, file, nil)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, definitionsIn(all)...)
+	}
+	return out, nil
 }
 
 // kindOf returns the kind of an object as it is written.

@@ -15,6 +15,7 @@ import (
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/testcase"
+	"operetta.dev/engine/vet"
 )
 
 const testLong = `Run the tests of packages: what a package decides about a custom resource.
@@ -186,6 +187,11 @@ func (o testOptions) testFolder(ctx context.Context, s streams, dir string, patt
 	if err != nil {
 		return testedPackage{}, err
 	}
+	scopes, err := vet.ModuleScopes(dir)
+	if err != nil {
+		return testedPackage{}, err
+	}
+	e = e.withScopes(scopes)
 	out, err := o.runTests(ctx, e, snapshot, pattern)
 	out.folder = dir
 	if err == nil && o.update && out.failed() {
@@ -311,9 +317,9 @@ var coveredNouns = map[testcase.PointKind]string{
 }
 
 // runTests runs the tests of a package in this process.
-func runTests(snapshot *source.Snapshot) finding {
+func runTests(snapshot *source.Snapshot, scopes vet.Scopes) finding {
 	f := finding{Digest: snapshot.Digest()}
-	p, tests, err := loadTests(snapshot)
+	p, tests, err := loadTests(snapshot, scopes)
 	if err == nil {
 		f.Tests, f.Covered, err = testcase.Run(context.Background(), p, tests)
 	}
@@ -322,8 +328,8 @@ func runTests(snapshot *source.Snapshot) finding {
 }
 
 // loadTests compiles a package and reads its tests. It errors with the faults of the package; those of a test are in it.
-func loadTests(snapshot *source.Snapshot) (p *program.Program, tests []testcase.Test, err error) {
+func loadTests(snapshot *source.Snapshot, scopes vet.Scopes) (p *program.Program, tests []testcase.Test, err error) {
 	defer recoverCompiler(snapshot, &err)
-	p, tests, err = testcase.Load(snapshot)
+	p, tests, err = testcase.Load(snapshot, scopes)
 	return p, tests, ofPackage(snapshot, err)
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"time"
@@ -156,30 +154,16 @@ func (v vetOptions) definitions(ctx context.Context, s streams, dirs []string) (
 
 // definitionFiles returns the files that may have definitions.
 func (v vetOptions) definitionFiles(dirs []string) ([]string, error) {
-	var own []string
-	for _, dir := range dirs {
-		root, _, err := source.ModuleOf(dir)
-		if err != nil {
-			return nil, err
-		}
-		at := filepath.Join(root, "crds")
-		if info, err := os.Stat(at); err == nil && info.IsDir() && !slices.Contains(own, at) {
-			own = append(own, at)
-		}
-	}
 	out := slices.Clone(v.files)
-	for _, dir := range slices.Concat(v.crds, own) {
-		entries, err := os.ReadDir(dir)
+	for _, dir := range v.crds {
+		files, err := source.ManifestFiles(dir)
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range entries {
-			if ext := filepath.Ext(e.Name()); !e.IsDir() && (ext == ".yaml" || ext == ".yml" || ext == ".json") {
-				out = append(out, filepath.Join(dir, e.Name()))
-			}
-		}
+		out = append(out, files...)
 	}
-	return out, nil
+	own, err := source.DefinitionFiles(dirs)
+	return append(out, own...), err
 }
 
 // run checks packages and prints their faults and warnings.

@@ -106,7 +106,7 @@ func runWhy(ctx context.Context, s streams, f whyFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	in, notes, locate, err := f.input(ctx, s, p, resource)
+	in, notes, locate, err := f.input(ctx, s, packages, p, resource)
 	if err != nil {
 		return err
 	}
@@ -127,12 +127,12 @@ func runWhy(ctx context.Context, s streams, f whyFlags, args []string) error {
 
 // input returns what is rendered: from files, or from the cluster. locate gives faults of the resource their place in its
 // file; a resource of the cluster has none.
-func (f whyFlags) input(ctx context.Context, s streams, p *program.Program, resource string) (in render.Input, notes []string, locate func(fault.Faults) fault.Faults, err error) {
+func (f whyFlags) input(ctx context.Context, s streams, packages []string, p *program.Program, resource string) (in render.Input, notes []string, locate func(fault.Faults) fault.Faults, err error) {
 	if f.file == "" {
 		in, notes, err = f.fromCluster(ctx, p, resource)
 		return in, notes, func(faults fault.Faults) fault.Faults { return faults }, err
 	}
-	cr, definitions, err := readResource(ctx, s.in, f.renderOptions, p)
+	cr, definitions, err := readResource(ctx, s.in, f.renderOptions, packages, p)
 	if err != nil {
 		return in, nil, nil, err
 	}

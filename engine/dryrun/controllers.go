@@ -18,7 +18,7 @@ import (
 type knownKinds struct{ *memory.Cluster }
 
 // giveDefinition is the remedy for a kind that is not known.
-const giveDefinition = "without a cluster, give its CustomResourceDefinition with -f, which says where its objects live"
+const giveDefinition = "without a cluster, give its CustomResourceDefinition with -f, or in the folder crds next to cue.mod, which says where its objects live"
 
 // Scope implements cluster.Cluster.
 func (k knownKinds) Scope(ctx context.Context, kind schema.GroupVersionKind) (cluster.Scope, error) {

@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"cuelang.org/go/cue"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
@@ -22,11 +24,15 @@ type Test struct {
 	value    cue.Value
 	// faults are what is wrong with how it is written: it fails with them, and is not run.
 	faults fault.Faults
+	// scopes are those of kinds whose definitions are given for all tests.
+	scopes map[schema.GroupKind]cluster.Scope
 }
 
 // Load returns the package of a snapshot that has its tests, as it runs without them, and the tests in the order in which
 // they are written. It errors with the faults of the package; those of one test are the test's, and the others can be run.
-func Load(withTests *source.Snapshot) (*program.Program, []Test, error) {
+//
+// scopes are those of the kinds that are not built in and whose definitions the tests do not give.
+func Load(withTests *source.Snapshot, scopes map[schema.GroupKind]cluster.Scope) (*program.Program, []Test, error) {
 	tests, faults, err := program.Suspect(withTests)
 	if err != nil {
 		return nil, nil, err
@@ -38,6 +44,9 @@ func Load(withTests *source.Snapshot) (*program.Program, []Test, error) {
 	p, err := program.Load(withTests.WithoutTests())
 	if err != nil {
 		return nil, nil, err
+	}
+	for i := range read {
+		read[i].scopes = scopes
 	}
 	return p, read, nil
 }
@@ -91,7 +100,7 @@ func (t Test) given(p *program.Program) (render.Input, error) {
 	if err := decode("given", t.value.LookupPath(cue.ParsePath("given")), &given); err != nil {
 		return render.Input{}, err
 	}
-	in := render.Input{CR: Completed(p, given.CR), Live: given.Live, Config: given.Config}
+	in := render.Input{CR: Completed(p, given.CR), Live: given.Live, Config: given.Config, Scopes: t.scopes}
 	if steps, err := t.steps(); err == nil && slices.ContainsFunc(steps, func(s step) bool { return s.Config != nil }) && in.Config == nil {
 		in.Config = map[string]any{} // so that the operator looks for it
 	}

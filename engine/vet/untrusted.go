@@ -190,7 +190,7 @@ func (v *view) exposed(origins []syntax.ExternalSource, d danger) []exposure {
 			Position: o.At,
 			Path:     o.Field,
 			Message:  fmt.Sprintf("comes from %s: anyone who may write %s can %s", o.Reference, who, d.allows),
-			Hint:     fmt.Sprintf(`write a constant, or list the values in the schema, as in "a" | "b"; @untrusted(%s) at the field says that this is intended`, d.word),
+			Hint:     fmt.Sprintf(`write a constant, or list the values in the schema, as in "a" | "b"; @untrusted(%s) behind this value, not in #Spec, says that it is intended`, d.word),
 		}})
 	}
 	return out
