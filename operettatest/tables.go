@@ -81,15 +81,16 @@ func report(t testing.TB, dir string, o ExploreOptions, e testcase.Exploration) 
 // load loads a package with its tests. It fails the test if there are none.
 func load(t testing.TB, dir string) (*program.Program, []testcase.Test) {
 	t.Helper()
-	snapshot, err := loader.FolderWithTests(dir)
+	with := loader
+	var err error
+	if with.Definitions, err = vet.ModuleDefinitions(dir); err != nil {
+		t.Fatal(err)
+	}
+	snapshot, err := with.FolderWithTests(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	scopes, err := vet.ModuleScopes(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, tests, err := testcase.Load(snapshot, scopes)
+	p, tests, err := testcase.Load(snapshot)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
+	"operetta.dev/engine/vet"
 )
 
 // dryRun are the flags of `operetta run --dry-run`.
@@ -137,7 +138,7 @@ func (r *clientDryRun) read(ctx context.Context, in io.Reader, f runFlags, dirs 
 	if err != nil {
 		return err
 	}
-	beside, err := moduleDefinitions(ctx, dirs)
+	beside, err := vet.ModuleDefinitions(dirs...)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/testcase"
-	"operetta.dev/engine/vet"
 	"operetta.dev/engine/worker"
 )
 
@@ -46,7 +45,7 @@ func (e *examiner) explore(ctx context.Context, snapshot *source.Snapshot, reque
 }
 
 // runExplore is what the worker does.
-func runExplore(s streams, snapshot *source.Snapshot, scopes vet.Scopes, limits worker.Limits, args []string) error {
+func runExplore(s streams, snapshot *source.Snapshot, limits worker.Limits, args []string) error {
 	var request exploreRequest
 	if len(args) != 1 || json.Unmarshal([]byte(args[0]), &request) != nil {
 		return usageError{fmt.Errorf("%q is not a request to explore tests", args)}
@@ -56,7 +55,7 @@ func runExplore(s streams, snapshot *source.Snapshot, scopes vet.Scopes, limits 
 		return usageError{err}
 	}
 	f := finding{Digest: snapshot.Digest()}
-	p, tests, err := loadTests(snapshot, scopes)
+	p, tests, err := loadTests(snapshot)
 	if err != nil {
 		f.Faults = faultsOf(err)
 		return json.NewEncoder(s.out).Encode(f)

@@ -18,7 +18,6 @@ import (
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/rbac"
-	"operetta.dev/engine/source"
 	"operetta.dev/engine/vet"
 )
 
@@ -168,7 +167,7 @@ func (a *accountFlag) Set(text string) error {
 // Type names the value in the help.
 func (a *accountFlag) Type() string { return "namespace/name" }
 
-// definedKinds are what definitions in files say of kinds.
+// definedKinds are what definitions say of kinds.
 type definedKinds struct {
 	scopes  vet.Scopes
 	plurals rbac.Plurals
@@ -198,29 +197,26 @@ func (f *rbacFlags) rights(ctx context.Context, s streams, args []string) (right
 		return rights{}, err
 	}
 	if f.defined == nil { // the standard input and pipes can be read once
-		scopes, plurals, err := definedIn(ctx, s.in, f.files)
+		given, err := definitionsOf(ctx, s.in, f.files)
 		if err != nil {
 			return rights{}, err
 		}
-		f.defined = &definedKinds{scopes, plurals}
+		f.defined = newDefinedKinds(given)
 	}
 	r := rights{crds: []string{patch.CRD().Name}}
 	dirs, err := f.folders(args)
 	if err != nil {
 		return rights{}, err
 	}
-	files, err := source.DefinitionFiles(dirs)
+	beside, err := vet.ModuleDefinitions(dirs...)
 	if err != nil {
 		return rights{}, err
 	}
-	scopes, plurals, err := definedIn(ctx, nil, files)
-	if err != nil {
-		return rights{}, err
-	}
-	maps.Copy(scopes, f.defined.scopes) // what is given explicitly counts
-	maps.Copy(plurals, f.defined.plurals)
-	r.plurals = plurals
-	if r.found, err = examineRightsOf(ctx, s, dirs, scopes); err != nil {
+	defined := newDefinedKinds(beside)
+	maps.Copy(defined.scopes, f.defined.scopes) // what is given explicitly counts
+	maps.Copy(defined.plurals, f.defined.plurals)
+	r.plurals = defined.plurals
+	if r.found, err = examineRightsOf(ctx, s, dirs, defined.scopes); err != nil {
 		return rights{}, err
 	}
 	for _, found := range r.found {
@@ -276,21 +272,28 @@ func examineRightsOf(ctx context.Context, s streams, dirs []string, scopes vet.S
 	return found, nil
 }
 
-// definedIn returns the scopes and the plural names of the kinds whose definitions are in files.
-func definedIn(ctx context.Context, in io.Reader, files []string) (vet.Scopes, rbac.Plurals, error) {
-	scopes, plurals := vet.Scopes{}, rbac.Plurals{}
+// definitionsOf returns the CustomResourceDefinitions in files.
+func definitionsOf(ctx context.Context, in io.Reader, files []string) ([]map[string]any, error) {
+	var out []map[string]any
 	for _, file := range files {
 		all, err := readDocuments(ctx, file, in)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		for _, definition := range definitionsIn(all) {
-			kind, scope, _ := cluster.DefinedBy(definition)
-			scopes[kind] = scope
-			plurals[kind], _, _ = unstructured.NestedString(definition, "spec", "names", "plural")
-		}
+		out = append(out, definitionsIn(all)...)
 	}
-	return scopes, plurals, nil
+	return out, nil
+}
+
+// newDefinedKinds returns what definitions say.
+func newDefinedKinds(definitions []map[string]any) *definedKinds {
+	out := &definedKinds{vet.Scopes{}, rbac.Plurals{}}
+	for _, definition := range definitions {
+		kind, scope, _ := cluster.DefinedBy(definition)
+		out.scopes[kind] = scope
+		out.plurals[kind], _, _ = unstructured.NestedString(definition, "spec", "names", "plural")
+	}
+	return out
 }
 
 // printDiff prints the permissions that change between two folders or patterns of packages.

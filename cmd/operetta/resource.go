@@ -14,7 +14,7 @@ import (
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
-	"operetta.dev/engine/source"
+	"operetta.dev/engine/vet"
 )
 
 // readResource reads the custom resource to render: the only one of the package's kind in the file,
@@ -29,7 +29,7 @@ func readResource(ctx context.Context, in io.Reader, o renderOptions, args []str
 	if err != nil {
 		return document{}, nil, err
 	}
-	beside, err := moduleDefinitions(ctx, dirs)
+	beside, err := vet.ModuleDefinitions(dirs...)
 	if err != nil {
 		return document{}, nil, err
 	}
@@ -63,23 +63,6 @@ func definitionsIn(all []document) []map[string]any {
 		}
 	}
 	return out
-}
-
-// moduleDefinitions returns the CustomResourceDefinitions in the folders crds of the modules of packages.
-func moduleDefinitions(ctx context.Context, dirs []string) ([]map[string]any, error) {
-	files, err := source.DefinitionFiles(dirs)
-	if err != nil {
-		return nil, err
-	}
-	var out []map[string]any
-	for _, file := range files {
-		all, err := readDocuments(ctx, file, nil)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, definitionsIn(all)...)
-	}
-	return out, nil
 }
 
 // kindOf returns the kind of an object as it is written.

@@ -179,7 +179,12 @@ func (o testOptions) testFolders(ctx context.Context, s streams, dirs []string, 
 // testFolder runs the tests of the package in a folder, in a worker process, and explores those that pass. It
 // errors with the faults of the package.
 func (o testOptions) testFolder(ctx context.Context, s streams, dir string, pattern *regexp.Regexp) (testedPackage, error) {
-	snapshot, err := loader.FolderWithTests(dir)
+	with := loader
+	var err error
+	if with.Definitions, err = vet.ModuleDefinitions(dir); err != nil {
+		return testedPackage{}, err
+	}
+	snapshot, err := with.FolderWithTests(dir)
 	if err != nil {
 		return testedPackage{}, folderFault(dir, err)
 	}
@@ -187,11 +192,6 @@ func (o testOptions) testFolder(ctx context.Context, s streams, dir string, patt
 	if err != nil {
 		return testedPackage{}, err
 	}
-	scopes, err := vet.ModuleScopes(dir)
-	if err != nil {
-		return testedPackage{}, err
-	}
-	e = e.withScopes(scopes)
 	out, err := o.runTests(ctx, e, snapshot, pattern)
 	out.folder = dir
 	if err == nil && o.update && out.failed() {
@@ -317,9 +317,9 @@ var coveredNouns = map[testcase.PointKind]string{
 }
 
 // runTests runs the tests of a package in this process.
-func runTests(snapshot *source.Snapshot, scopes vet.Scopes) finding {
+func runTests(snapshot *source.Snapshot) finding {
 	f := finding{Digest: snapshot.Digest()}
-	p, tests, err := loadTests(snapshot, scopes)
+	p, tests, err := loadTests(snapshot)
 	if err == nil {
 		f.Tests, f.Covered, err = testcase.Run(context.Background(), p, tests)
 	}
@@ -328,8 +328,8 @@ func runTests(snapshot *source.Snapshot, scopes vet.Scopes) finding {
 }
 
 // loadTests compiles a package and reads its tests. It errors with the faults of the package; those of a test are in it.
-func loadTests(snapshot *source.Snapshot, scopes vet.Scopes) (p *program.Program, tests []testcase.Test, err error) {
+func loadTests(snapshot *source.Snapshot) (p *program.Program, tests []testcase.Test, err error) {
 	defer recoverCompiler(snapshot, &err)
-	p, tests, err = testcase.Load(snapshot, scopes)
+	p, tests, err = testcase.Load(snapshot)
 	return p, tests, ofPackage(snapshot, err)
 }

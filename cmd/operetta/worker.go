@@ -116,7 +116,7 @@ func newWorker(s streams) *cobra.Command {
 			case examineCases:
 				return runCases(s, snapshot, decodeScopes(args[3]), l, args[4:])
 			case examineExplore:
-				return runExplore(s, snapshot, decodeScopes(args[3]), l, args[4:])
+				return runExplore(s, snapshot, l, args[4:])
 			}
 			return json.NewEncoder(s.out).Encode(examineInProcess(args[0], snapshot, decodeScopes(args[3]), tellProgress(s, unitChecks)))
 		},
@@ -171,7 +171,7 @@ const staticChecks = 4
 // examineInProcess examines a package in this process, and tells how many of staticChecks are done.
 func examineInProcess(mode string, snapshot *source.Snapshot, scopes vet.Scopes, tell func(done, all int)) finding {
 	if mode == examineTest {
-		return runTests(snapshot, scopes)
+		return runTests(snapshot)
 	}
 	tell(0, staticChecks)
 	p, faults, err := suspect(snapshot)

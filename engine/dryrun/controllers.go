@@ -61,7 +61,7 @@ func (w *World) healthy(u *unstructured.Unstructured) bool {
 	}
 	if kind == definitionKind {
 		w.define(u)
-		u.Object["status"] = map[string]any{"conditions": []any{holding("Established"), holding("NamesAccepted")}}
+		u.Object["status"] = established()
 		return true
 	}
 	if outcome, ok := outcomes[kind]; ok {
@@ -71,8 +71,17 @@ func (w *World) healthy(u *unstructured.Unstructured) bool {
 	if scheme.Scheme.Recognizes(u.GroupVersionKind()) {
 		return false
 	}
-	u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration(), "conditions": []any{holding(status.ConditionReady)}}
-	return true
+	ready := holding(status.ConditionReady)
+	ready["lastTransitionTime"] = firstMoment // most definitions require it
+	u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration(), "conditions": []any{ready}}
+	w.definitions.prune(u)
+	_, has := u.Object["status"]
+	return has
+}
+
+// established returns the status of a definition whose kind is served.
+func established() map[string]any {
+	return map[string]any{"conditions": []any{holding("Established"), holding("NamesAccepted")}}
 }
 
 // define serves the kind that an object defines, if it is a CustomResourceDefinition.
@@ -82,6 +91,9 @@ func (w *World) define(u *unstructured.Unstructured) {
 		w.definitions.learn(u)
 	}
 }
+
+// firstMoment is when a dry run begins by its clock.
+const firstMoment = "1970-01-01T00:00:00Z"
 
 // holding returns a condition with status True.
 func holding(condition string) map[string]any {

@@ -40,6 +40,15 @@ func (d *definitions) learn(u *unstructured.Unstructured) {
 	}
 }
 
+// prune removes the fields of a custom resource that its definition does not have, as an API server does for a controller.
+func (d *definitions) prune(u *unstructured.Unstructured) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if server := d.servers[u.GroupVersionKind()]; server != nil {
+		server.Prune(u.Object)
+	}
+}
+
 // refuse is a memory.Admission for definitions and for the resources that they define.
 func (d *definitions) refuse(before, after *unstructured.Unstructured) error {
 	if after == nil {

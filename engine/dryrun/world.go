@@ -126,6 +126,10 @@ func (w *World) Put(object *unstructured.Unstructured) (*unstructured.Unstructur
 	if err != nil {
 		return nil, err
 	}
+	if _, _, defines := cluster.DefinedBy(object.Object); defines && object.Object["status"] == nil {
+		object = object.DeepCopy()
+		object.Object["status"] = established() // it is served from the start, and no controller has to be waited for
+	}
 	w.Cluster.Namespaces(object.GetNamespace())
 	out, err := w.Cluster.Restore("person", object)
 	if err == nil {

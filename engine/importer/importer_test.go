@@ -95,7 +95,7 @@ func load(t *testing.T, files []scaffold.File, name string) (*program.Program, [
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, tests, err := testcase.Load(snapshot, nil)
+	p, tests, err := testcase.Load(snapshot)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,6 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
@@ -31,8 +29,6 @@ type Input struct {
 	// Manifests are observed objects, which are matched with rendered objects and inputs by their
 	// identity, and CustomResourceDefinitions.
 	Manifests []map[string]any
-	// Scopes are the scopes of kinds that are not built in and that no manifest defines.
-	Scopes map[schema.GroupKind]cluster.Scope
 	// Config is the configuration of the operator, or nil.
 	Config map[string]any
 }

@@ -32,9 +32,6 @@ func Open(ctx context.Context, p *program.Program, in Input) (*Session, Output, 
 func open(ctx context.Context, p *program.Program, in Input) (*Session, reconcile.Preview, error) {
 	v := &view{world: dryrun.New(configured(in), p), in: in, placed: map[cluster.Ref]bool{}, evaluates: &recorder{Program: p}}
 	v.world.EvaluateWith(p.GroupVersionKind().GroupKind(), v.evaluates)
-	for kind, scope := range in.Scopes {
-		v.world.Cluster.Serve(kind, scope)
-	}
 	if err := v.configure(p, in.Config); err != nil {
 		return nil, reconcile.Preview{}, err
 	}

@@ -27,6 +27,8 @@ type archive struct {
 	Overlays map[string]string `json:"overlays,omitempty"`
 	// Kinds are the types of custom kinds.
 	Kinds map[string]string `json:"kinds,omitempty"`
+	// Definitions are CustomResourceDefinitions for tests.
+	Definitions []map[string]any `json:"definitions,omitempty"`
 	// Tested is the folder whose tests are among the files, or "".
 	Tested string            `json:"tested,omitempty"`
 	Files  map[string]string `json:"files"`
@@ -40,7 +42,7 @@ const maxArchive = 6*maxTotalSize + 1<<20
 
 // archiveOf returns the archive of a snapshot of a folder.
 func archiveOf(folder string, s *Snapshot) archive {
-	a := archive{Format: archiveFormat, Folder: folder, Name: s.name, Dir: s.dir, Digest: s.digest, DisplayPrefix: s.prefix, Overlays: s.shown, Kinds: s.kinds, Tested: s.tested, Files: map[string]string{}}
+	a := archive{Format: archiveFormat, Folder: folder, Name: s.name, Dir: s.dir, Digest: s.digest, DisplayPrefix: s.prefix, Overlays: s.shown, Kinds: s.kinds, Definitions: s.definitions, Tested: s.tested, Files: map[string]string{}}
 	for name, f := range s.authored {
 		a.Files[name] = string(f.Data)
 	}
@@ -72,7 +74,7 @@ func (a archive) snapshot() (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.name, s.shown, s.kinds = a.Name, a.Overlays, a.Kinds
+	s.name, s.shown, s.kinds, s.definitions = a.Name, a.Overlays, a.Kinds, a.Definitions
 	if s.digest != a.Digest || len(s.authored) != len(files) {
 		return nil, fmt.Errorf("its files have the digest %s, not %s", s.digest, a.Digest)
 	}

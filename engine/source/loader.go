@@ -28,6 +28,8 @@ type Loader struct {
 	// Kinds are the types of custom kinds as CUE, by "GROUP/VERSION/KIND": the complete Kubernetes types do not have them.
 	// They make no other version of a package.
 	Kinds map[string]string
+	// Definitions are CustomResourceDefinitions of kinds that the tests of packages are to know.
+	Definitions []map[string]any
 }
 
 // Folder is the function Folder.
@@ -106,11 +108,11 @@ func (l Loader) snapshot(fsys fs.FS, dir, tested string, overlays []Overlay) (*S
 		dir:      dir,
 		module:   c.module,
 		language: c.language, languages: c.languages,
-		digest:   digestOf(c.files),
-		display:  func(name string) string { return name },
-		shown:    shown,
-		tested:   tested,
-		kinds:    l.Kinds,
+		digest:  digestOf(c.files),
+		display: func(name string) string { return name },
+		shown:   shown,
+		tested:  tested,
+		kinds:   l.Kinds, definitions: l.Definitions,
 		files:    all,
 		authored: c.files,
 	}, nil

@@ -32,6 +32,8 @@ type Snapshot struct {
 	prefix string
 	// kinds are the types of custom kinds; see Loader.Kinds.
 	kinds map[string]string
+	// definitions are CustomResourceDefinitions; see Loader.Definitions.
+	definitions []map[string]any
 	// tested is the folder whose tests belong to the snapshot, or "".
 	tested string
 	// authored are the author's files; files also contains the engine's schemas.
@@ -90,6 +92,9 @@ func (s *Snapshot) Complete() (*Snapshot, error) {
 
 // Kinds returns the types of custom kinds that the Loader was given. The caller must not change them.
 func (s *Snapshot) Kinds() map[string]string { return s.kinds }
+
+// Definitions returns the CustomResourceDefinitions that the Loader was given. The caller must not change them.
+func (s *Snapshot) Definitions() []map[string]any { return s.definitions }
 
 // WithoutTests returns the snapshot of the same files that has no tests.
 func (s *Snapshot) WithoutTests() *Snapshot {

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"cuelang.org/go/cue"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/fault"
@@ -24,15 +23,13 @@ type Test struct {
 	value    cue.Value
 	// faults are what is wrong with how it is written: it fails with them, and is not run.
 	faults fault.Faults
-	// scopes are those of kinds whose definitions are given for all tests.
-	scopes map[schema.GroupKind]cluster.Scope
+	// definitions are the CustomResourceDefinitions that are given for all tests.
+	definitions []map[string]any
 }
 
 // Load returns the package of a snapshot that has its tests, as it runs without them, and the tests in the order in which
 // they are written. It errors with the faults of the package; those of one test are the test's, and the others can be run.
-//
-// scopes are those of the kinds that are not built in and whose definitions the tests do not give.
-func Load(withTests *source.Snapshot, scopes map[schema.GroupKind]cluster.Scope) (*program.Program, []Test, error) {
+func Load(withTests *source.Snapshot) (*program.Program, []Test, error) {
 	tests, faults, err := program.Suspect(withTests)
 	if err != nil {
 		return nil, nil, err
@@ -46,7 +43,7 @@ func Load(withTests *source.Snapshot, scopes map[schema.GroupKind]cluster.Scope)
 		return nil, nil, err
 	}
 	for i := range read {
-		read[i].scopes = scopes
+		read[i].definitions = withTests.Definitions()
 	}
 	return p, read, nil
 }
@@ -100,14 +97,26 @@ func (t Test) given(p *program.Program) (render.Input, error) {
 	if err := decode("given", t.value.LookupPath(cue.ParsePath("given")), &given); err != nil {
 		return render.Input{}, err
 	}
-	in := render.Input{CR: Completed(p, given.CR), Live: given.Live, Config: given.Config, Scopes: t.scopes}
+	in := render.Input{CR: Completed(p, given.CR), Live: given.Live, Config: given.Config}
 	if steps, err := t.steps(); err == nil && slices.ContainsFunc(steps, func(s step) bool { return s.Config != nil }) && in.Config == nil {
 		in.Config = map[string]any{} // so that the operator looks for it
 	}
 	for _, name := range fieldNames(t.value.LookupPath(cue.ParsePath("given.others"))) {
 		in.Manifests = append(in.Manifests, given.Others[name])
 	}
+	in.Manifests = append(in.Manifests, t.undefined(in.Manifests)...)
 	return in, nil
+}
+
+// undefined returns the definitions of the kinds that none of the given objects defines.
+func (t Test) undefined(given []map[string]any) []map[string]any {
+	return slices.DeleteFunc(slices.Clone(t.definitions), func(definition map[string]any) bool {
+		kind, _, _ := cluster.DefinedBy(definition)
+		return slices.ContainsFunc(given, func(o map[string]any) bool {
+			own, _, defines := cluster.DefinedBy(o)
+			return defines && own == kind
+		})
+	})
 }
 
 // decode decodes a concrete value. It errors with Faults where it is not concrete.

@@ -231,7 +231,7 @@ func TestAPackageThatDoesNotLoadHasNoTests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, _, err := testcase.Load(snapshotOf(t, c.program, "package shop\n\n"+c.tests+"\n"), nil)
+			_, _, err := testcase.Load(snapshotOf(t, c.program, "package shop\n\n"+c.tests+"\n"))
 			if faults, are := errors.AsType[fault.Faults](err); !are || !strings.Contains(faults.Error(), c.want) {
 				t.Errorf("%s: %v, want faults with %q", c.reason, err, c.want)
 			}
@@ -253,7 +253,7 @@ func run(t *testing.T, tests string) []testcase.Result {
 // loadTests returns a package of one file, and the tests of another one beside it.
 func loadTests(t *testing.T, text, tests string) (*program.Program, []testcase.Test) {
 	t.Helper()
-	p, read, err := testcase.Load(snapshotOf(t, text, tests), nil)
+	p, read, err := testcase.Load(snapshotOf(t, text, tests))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,59 +1,17 @@
 package vet
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
-	"operetta.dev/engine/source"
 )
 
 // Scopes are the scopes of kinds that are not built in.
 type Scopes map[schema.GroupKind]cluster.Scope
-
-// ModuleScopes returns the scopes of the kinds whose definitions are in the folder crds of the module of a package. It errors with the
-// name of a file that cannot be read.
-func ModuleScopes(dir string) (Scopes, error) {
-	files, err := source.DefinitionFiles([]string{dir})
-	if err != nil {
-		return nil, err
-	}
-	out := Scopes{}
-	for _, file := range files {
-		if err := out.addFile(file); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-	}
-	return out, nil
-}
-
-// addFile adds the scopes of the kinds that the documents of a file define.
-func (s Scopes) addFile(name string) error {
-	file, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	for documents := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
-		var object map[string]any
-		switch err := documents.Decode(&object); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		}
-		if kind, scope, defines := cluster.DefinedBy(object); defines {
-			s[kind] = scope
-		}
-	}
-}
 
 // of returns the scope of a kind, or "" if it is unknown.
 func (s Scopes) of(kind schema.GroupKind) cluster.Scope {

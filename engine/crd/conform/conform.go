@@ -173,6 +173,11 @@ func (s *Server) Admit(object, old map[string]any) (map[string]any, error) {
 	return stored, errs.ToAggregate()
 }
 
+// Prune removes the unknown fields of an object, as the server does for a client that does not ask for strict validation.
+func (s *Server) Prune(object map[string]any) {
+	pruning.Prune(object, s.structural, true)
+}
+
 // ofVersion returns a definition as an API server has it, and the schema of one version.
 func ofVersion(crd *apiextensionsv1.CustomResourceDefinition, version string) (*apiextensions.CustomResourceDefinition, *schema.Structural, error) {
 	if !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version }) {
