@@ -14,6 +14,7 @@
 //	watch.Cluster, Inputs, Patches   which resources the object of an event concerns
 //	eventRateLimits                  how often others may have a resource reconciled
 //	fairQueue                        which requests get a worker: slow and hung reconciles must not take all
+//	longReconciles                   which reconciles have taken long, and leave their worker to others
 //	backoffReconciler                when a failed request is tried again
 //
 // Where to look:

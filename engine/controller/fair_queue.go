@@ -27,6 +27,8 @@ import (
 //   - Resources that are known to be slow have one worker.
 //   - The resources of namespaces that are suspect, because one of theirs was lately too much to
 //     evaluate, have one worker, whether they were quick or not.
+//   - A reconcile that takes long, for whatever reason, gives its worker to others, and its namespace has
+//     only a share of those that there are; namespaceWorkers says how many.
 //
 // Requests that have to wait are parked beside the queue: no worker waits for another one.
 //
@@ -41,9 +43,12 @@ type fairQueue struct {
 	suspect func(namespace string) bool
 	// unprovenWorkers is how many workers resources have that are not known to be quick.
 	unprovenWorkers int
+	// workers are those who ask for requests; each has one of them while it waits for a request, and until its reconcile is long.
+	workers workers
 
 	mu       sync.Mutex
 	speeds   *lru.Cache // of requests
+	long     longReconciles
 	assigned map[ctrl.Request]*assignment
 	// parked are the requests that wait for a worker, those of the highest priority first, and
 	// then the first to come. priorities has the priority of each.
@@ -71,6 +76,9 @@ type assignment struct {
 	speed speed
 	// changed says that a client has changed the resource, or what it reads, since the reconcile began.
 	changed bool
+	// long says that the reconcile has taken long by now, and left its worker to others. timer ends when it has.
+	long  bool
+	timer *time.Timer
 }
 
 // parked is a request that waits for a worker.
@@ -82,8 +90,8 @@ type parked struct {
 // newFairQueue returns the queue of a controller with some workers.
 func newFairQueue(workers int, suspect func(namespace string) bool) *fairQueue {
 	return &fairQueue{
-		suspect: suspect, unprovenWorkers: max(1, workers-1),
-		speeds: lru.New(maxTracked), assigned: map[ctrl.Request]*assignment{}, priorities: map[ctrl.Request]int{},
+		suspect: suspect, unprovenWorkers: max(1, workers-1), workers: newWorkers(workers),
+		speeds: lru.New(maxTracked), long: newLongReconciles(), assigned: map[ctrl.Request]*assignment{}, priorities: map[ctrl.Request]int{},
 		turns: newRequestTurns(), own: map[ctrl.Request]int{},
 	}
 }
@@ -138,14 +146,18 @@ func (q *fairQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...ctrl.Reques
 // GetWithPriority implements priorityqueue.PriorityQueue. It returns a request that may have a worker, with the
 // priority that its timers and retries have, which are never urgent.
 func (q *fairQueue) GetWithPriority() (ctrl.Request, int, bool) {
+	q.workers.take()
 	for {
 		q.takeTurn()
 		req, priority, shutdown := q.PriorityQueue.GetWithPriority()
-		if shutdown || q.handOut(req, priority) && q.admit(req, priority) {
-			if !shutdown {
-				q.history.HandOut(req.NamespacedName)
-			}
-			return req, min(q.takeOwn(req, priority), 0), shutdown
+		switch {
+		case shutdown:
+			q.workers.leave() // so that the next one learns of it
+			return req, 0, true
+		case q.handOut(req, priority) && q.admit(req, priority):
+			q.history.HandOut(req.NamespacedName)
+			q.watchDuration(req)
+			return req, min(q.takeOwn(req, priority), 0), false
 		}
 		q.PriorityQueue.Done(req)
 	}
@@ -189,10 +201,11 @@ func (q *fairQueue) Get() (ctrl.Request, bool) {
 
 // Done implements workqueue.TypedInterface.
 func (q *fairQueue) Done(req ctrl.Request) {
-	q.mu.Lock()
-	delete(q.assigned, req)
-	q.mu.Unlock()
+	had := q.endAssignment(req)
 	q.PriorityQueue.Done(req)
+	if had {
+		q.workers.leave()
+	}
 	q.assignParked()
 }
 
@@ -300,17 +313,26 @@ type workerUse struct {
 	free int
 	// slow and suspect say whether a slow resource has one, and one of a suspect namespace.
 	slow, suspect bool
+	// long are how many reconciles run of namespaces that had long ones lately, and of is how many run of each namespace.
+	long int
+	of   map[tenant]int
 }
 
 // workerUse returns the present use of workers.
 func (q *fairQueue) workerUse() workerUse {
-	out := workerUse{free: q.unprovenWorkers}
+	out := workerUse{free: q.unprovenWorkers, of: map[tenant]int{}}
 	for req, a := range q.assigned {
-		suspect := q.suspect(req.Namespace)
-		if a.speed == quick && !suspect {
+		suspect, long := q.suspect(req.Namespace), q.long.has(tenantOf(req))
+		out.of[tenantOf(req)]++
+		if long {
+			out.long++
+		}
+		if a.speed == quick && !suspect && !long {
 			continue
 		}
-		out.free--
+		if !a.long {
+			out.free--
+		}
 		out.slow = out.slow || a.speed == slow
 		out.suspect = out.suspect || suspect
 	}
@@ -318,11 +340,15 @@ func (q *fairQueue) workerUse() workerUse {
 }
 
 // allows reports whether a resource may have a worker. A quick resource can become too much without a
-// change of itself, because other clients have changed its objects; so none of a suspect namespace counts.
+// change of itself, because other clients have changed its objects; so none of a suspect namespace counts, nor
+// of one that had long reconciles lately.
 func (q *fairQueue) allows(u workerUse, req ctrl.Request) bool {
-	is, suspect := q.speedOf(req), q.suspect(req.Namespace)
-	if is == quick && !suspect {
+	is, suspect, long := q.speedOf(req), q.suspect(req.Namespace), q.long.has(tenantOf(req))
+	switch {
+	case is == quick && !suspect && !long:
 		return true
+	case long && !q.allowsLong(u, tenantOf(req)):
+		return false
 	}
 	return u.free > 0 && (is != slow || !u.slow) && (!suspect || !u.suspect)
 }

@@ -21,9 +21,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 )
 
+// hangs is how long the API server takes for later and always.
+const hangs = 30 * time.Second
+
 // workshop is a controller of four workers with lanes, in a bubble of synctest. What a
 // step does is in the name of its resource: hang, slow, fail, panic, or else nothing. That of
-// one that is edited hangs the second time, as it is changed during the first. The namespace of mallory
+// one that is edited hangs the second time, as it is changed during the first. The API server hangs from the
+// second time on of what is later, and of what is always. The namespace of mallory
 // is suspect.
 type workshop struct {
 	t        *testing.T
@@ -63,7 +67,7 @@ func openWorkshop(t *testing.T) *workshop {
 	}
 	logs := funcr.New(func(_, line string) { w.log.WriteString(line + "\n") }, funcr.Options{})
 	c, err := controller.NewTypedUnmanaged("test", controller.TypedOptions[ctrl.Request]{
-		Reconciler: p, RateLimiter: p, NewQueue: w.fair.newQueue, MaxConcurrentReconciles: 4, SkipNameValidation: new(true),
+		Reconciler: p, RateLimiter: p, NewQueue: w.fair.newQueue, MaxConcurrentReconciles: w.fair.workers.concurrent(), SkipNameValidation: new(true),
 		LogConstructor: func(req *ctrl.Request) logr.Logger {
 			if req == nil {
 				return logr.Discard()
@@ -100,6 +104,10 @@ func (w *workshop) reconcile(ctx context.Context, key types.NamespacedName) (tim
 		select {
 		case <-w.release:
 		case <-ctx.Done():
+		}
+	case "later", "always":
+		if what == "always" || !first {
+			<-time.After(hangs)
 		}
 	case "slow":
 		<-time.After(2 * time.Second)

@@ -276,13 +276,14 @@ func (m *Manager) workers() int { return max(1, m.options.Concurrency) }
 func (m *Manager) newController(name, kind, pkg string, f reconcileFunc, fair *fairQueue) (controller.Controller, error) {
 	r := newBackoffReconciler(f, m.running, kind, fair, measured.Controller(name))
 	var newQueue func(string, workqueue.TypedRateLimiter[ctrl.Request]) requestQueue
+	concurrent := m.workers()
 	if fair != nil {
-		newQueue = fair.newQueue
+		newQueue, concurrent = fair.newQueue, fair.workers.concurrent()
 	}
 	return controller.NewTypedUnmanaged(name, controller.TypedOptions[ctrl.Request]{
 		Reconciler:              r,
 		SkipNameValidation:      new(true), // the kinds of a manager differ, and a process may have several
-		MaxConcurrentReconciles: m.workers(),
+		MaxConcurrentReconciles: concurrent,
 		CacheSyncTimeout:        cacheSyncTimeout,
 		RateLimiter:             r,
 		NewQueue:                newQueue,

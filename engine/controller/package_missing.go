@@ -381,7 +381,7 @@ func (s *packageMissingTeardown) newWatcher(k packageMissingKind, name string, r
 	}
 	w.name = name + "." + strings.ToLower(k.GroupKind().String())
 	ours := m.options.Shard.only(w.of.UID, w.reconciles(reconcileOf(w.reconciler)), w.reconciler.Forget)
-	w.controller, err = m.newController(w.name, k.Kind, k.pkg, ours, nil)
+	w.controller, err = m.newController(w.name, k.Kind, k.pkg, ours, newFairQueue(m.workers(), m.suspect))
 	if err != nil {
 		return w, err
 	}

@@ -41,6 +41,11 @@ const (
 const (
 	// slowEvaluation is how long the evaluations of one reconcile of a quick resource take at most.
 	slowEvaluation = time.Second
+	// longReconcile is after how long a reconcile leaves its worker to others. It is more than what a resource with 200 new objects
+	// takes, and as long as others wait at most for resources that nobody knew to be slow.
+	longReconcile = 3 * time.Second
+	// longRemembered is how long a namespace has only a share of the workers after its last long reconcile.
+	longRemembered = time.Minute
 	// slowReconcile is how long a reconcile may go on until the log names its resource.
 	slowReconcile = 10 * time.Second
 )

@@ -381,9 +381,9 @@ func (inv Inventory) Keeping(keep func(component string, e Entry) bool) Inventor
 	return out
 }
 
-// sameObject compares identities, without the version of the API.
+// sameObject compares identities, without the version of the API. Most names differ, and to compare them costs least.
 func (e Entry) sameObject(other Entry) bool {
-	return e.Ref("").Identity() == other.Ref("").Identity()
+	return e.Name == other.Name && e.Ref("").Identity() == other.Ref("").Identity()
 }
 
 // NeedsTeardown reports whether garbage collection is not enough: the objects have an order of

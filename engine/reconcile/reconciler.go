@@ -415,7 +415,7 @@ func (s *state) writeAhead(ctx context.Context, p rollout.WriteAhead) error {
 	before, stored := s.before, s.inventory
 	s.inventory, s.hookStates = p.Inventory, p.HookStates
 	after := s.build(p.Preview)
-	if size := s.sizeWith(after); size > maxResource {
+	if size := s.sizeWith(after); size > maxResource && s.inventory.Size() > stored.Size() {
 		s.inventory = stored
 		return s.writeReducedStatus(ctx, fmt.Errorf("the resource would have %d bytes with it, and %d are the limit", size, maxResource))
 	}

@@ -180,6 +180,9 @@ func (ap applier) appliedBefore(d ownership.Desired) bool {
 // not hold the objects of others.
 func (ap applier) decide(ctx context.Context, component string, d ownership.Desired) (decision, error) {
 	s := decision{want: d, live: ap.live[component][d.Object]}
+	if s.live != nil && cluster.RefOf(s.live).Identity() != d.Ref().Identity() {
+		s.live = nil // it has got another name since it was observed
+	}
 	if ap.finished(d) {
 		s.action = ownership.Action{Decision: ownership.Keep}
 		return s, nil

@@ -36,6 +36,10 @@ type deletion struct {
 	unwatched map[schema.GroupVersionKind]bool
 	// requeueAfter is when to look again at what no watch event tells of, or 0.
 	requeueAfter time.Duration
+	// misses is how many objects were looked for that the owner does not have, and later says that others are
+	// looked for in the next reconcile.
+	misses int
+	later  bool
 	// refused are the components with an object that could not be deleted.
 	refused  map[string]bool
 	events   []Event
@@ -49,7 +53,7 @@ func (d *deletion) run(ctx context.Context) {
 	for progress := true; progress; {
 		progress = false
 		d.waits, d.blocked, d.refused = map[string][]string{}, map[string][]string{}, map[string]bool{}
-		d.failures, d.requeueAfter = nil, 0 // each round retries what was refused
+		d.failures, d.requeueAfter, d.later = nil, 0, false // each round retries what was refused
 		for _, g := range d.inventory {
 			for _, e := range g.Objects {
 				if d.unwanted[e] && d.remove(ctx, g.Component, e) {
@@ -57,6 +61,9 @@ func (d *deletion) run(ctx context.Context) {
 				}
 			}
 		}
+	}
+	if d.later {
+		d.requeueAfter = sooner(d.requeueAfter, missesAgain)
 	}
 }
 
@@ -94,15 +101,18 @@ func (d *deletion) delete(ctx context.Context, component string, e ownership.Ent
 		d.events = append(d.events, outOfReach(ref, component))
 		return true, nil
 	}
+	if d.misses >= maxMisses {
+		d.lookLater(component)
+		return false, nil
+	}
 	ref, live, err := d.lookInAnyVersion(ctx, ref)
 	if err != nil {
 		return false, err
 	}
 	situation, whose := ownership.Classify(live, d.owner)
 	switch situation {
-	case ownership.Absent, ownership.Predecessor:
-		return true, nil // the owner has no such object
-	case ownership.Foreign, ownership.Unproven, ownership.OutOfReach:
+	case ownership.Absent, ownership.Predecessor, ownership.Foreign, ownership.Unproven, ownership.OutOfReach:
+		d.misses++
 		d.keep(component, e, situation, whose)
 		return true, nil
 	case ownership.Terminating:
@@ -138,6 +148,7 @@ func (d *deletion) delete(ctx context.Context, component string, e ownership.Ent
 func (d *deletion) keep(component string, e ownership.Entry, situation ownership.Situation, whose string) {
 	ref := e.Ref(d.owner.Namespace)
 	switch {
+	case situation == ownership.Absent, situation == ownership.Predecessor: // the owner has no such object
 	case situation == ownership.OutOfReach:
 		d.events = append(d.events, outOfReach(ref, component))
 	case situation == ownership.Unproven && e.Orphan:
@@ -207,6 +218,48 @@ func (d *deletion) look(ctx context.Context, ref cluster.Ref) (*unstructured.Uns
 		d.unwatched[ref.GroupVersionKind] = err != nil
 	}
 	return d.cluster.GetLive(ctx, ref)
+}
+
+// maxMisses is how many entries of an inventory are looked for in one reconcile that turn out not to be the owner's, at most. Whoever
+// may write the status can name thousands, and each costs a request before the inventory forgets it.
+const maxMisses = 400
+
+// unowned reports whether the owner does not have the object of an entry. It reads few objects from the API server: none that is the
+// owner's in the cache, and no more than maxMisses others.
+func (d *deletion) unowned(ctx context.Context, component string, e ownership.Entry) (bool, error) {
+	ref := e.Ref(d.owner.Namespace)
+	if known, err := d.cluster.GetCached(ctx, ref); err == nil && d.owns(known) {
+		return false, nil
+	}
+	if d.misses >= maxMisses {
+		d.later = true
+		return false, nil
+	}
+	d.misses++
+	_, live, err := d.lookInAnyVersion(ctx, ref)
+	if err != nil || d.owns(live) {
+		return false, err
+	}
+	situation, whose := ownership.Classify(live, d.owner)
+	d.keep(component, e, situation, whose)
+	return true, nil
+}
+
+// owns reports whether an object is the owner's, as far as it says so.
+func (d *deletion) owns(u *unstructured.Unstructured) bool {
+	situation, _ := ownership.Classify(u, d.owner)
+	return situation == ownership.Owned || situation == ownership.Terminating
+}
+
+// lookedForLater is what a component waits for until then.
+const lookedForLater = "more objects of the inventory are looked for"
+
+// lookLater notes that there are entries of a component that the next reconcile looks for.
+func (d *deletion) lookLater(component string) {
+	d.later = true
+	if !slices.Contains(d.waits[component], lookedForLater) {
+		d.wait(component, lookedForLater)
+	}
 }
 
 func (d *deletion) wait(component, message string) {

@@ -25,14 +25,14 @@ func (r *run) prune(ctx context.Context) error {
 	if r.rendersNothing() {
 		return stop(status.ReasonPruneRefused, fmt.Sprintf("the package renders no object, and %d exist; they are left alone", r.inventory.Len()))
 	}
-	d := &deletion{cluster: r.Cluster, owner: r.in.Owner, inventory: r.inventory, unwanted: unwanted}
+	d := &deletion{cluster: r.Cluster, owner: r.in.Owner, inventory: r.inventory, unwanted: unwanted, misses: r.misses}
 	d.run(ctx)
 	r.inventory = d.inventory
 	r.result.Events = append(r.result.Events, d.events...)
 	r.failures = append(r.failures, d.failures...)
 	r.requeueAfter = sooner(r.requeueAfter, d.requeueAfter)
 	r.result.Completion.Pruning = d.message()
-	r.result.Completion.Refused = len(d.refused) > 0
+	r.result.Completion.Refused, r.result.LooksLater = len(d.refused) > 0, r.result.LooksLater || d.later
 	if len(d.events) > 0 {
 		r.change = status.Changed
 	}
@@ -111,7 +111,7 @@ func Teardown(ctx context.Context, c cluster.Cluster, owner ownership.Owner, inv
 	}
 	d := &deletion{cluster: c, owner: owner, inventory: inventory, unwanted: unwanted, teardown: true}
 	d.run(ctx)
-	out := Result{Inventory: d.inventory, Events: d.events, RequeueAfter: d.requeueAfter}
+	out := Result{Inventory: d.inventory, Events: d.events, RequeueAfter: d.requeueAfter, LooksLater: d.later}
 	out.Completion = status.Completion{Deleting: true, Pruning: d.message(), Change: status.Changed}
 	out.Completion.Components = d.components()
 	return out, errors.Join(d.failures...)

@@ -137,6 +137,9 @@ type Result struct {
 	// RetryAfter is the part of RequeueAfter that the engine asks for, because no watch event tells of
 	// something that the rollout has read; 0 is nothing.
 	RetryAfter time.Duration
+	// LooksLater says that the next reconcile looks for more entries of the inventory. The inventory without those that were looked
+	// for has to be stored before, or they would be looked for again.
+	LooksLater bool
 	// Events are what happened, in the past tense.
 	Events     []Event
 	HookStates HookStates
@@ -182,6 +185,8 @@ type run struct {
 	requeueAfter time.Duration
 	// grown is the inventory as it has to be before the first write.
 	grown ownership.Inventory
+	// misses is how many entries of the inventory were looked for that are not the resource's.
+	misses int
 	// deleting says that the resource is being deleted.
 	deleting bool
 	// stoppedAt is where the package has what has stopped the rollout, as far as that is known.
@@ -306,6 +311,9 @@ const retryAfter = 5 * time.Second
 // RejectedRetryAfter is when to write an object again that the API server rejected: the
 // webhook that rejected it may have changed since.
 const RejectedRetryAfter = 5 * time.Minute
+
+// missesAgain is when more entries of the inventory are looked for that may not be the resource's.
+const missesAgain = 2 * time.Second
 
 // sooner returns the shortest of some waits, of which 0 is none.
 func sooner(waits ...time.Duration) time.Duration {

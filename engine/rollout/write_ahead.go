@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
@@ -16,7 +17,45 @@ import (
 // its identity is known, so that most rollouts store the inventory once.
 func (r *run) growInventory(ctx context.Context) error {
 	r.grown = r.grownInventory(ctx)
+	if r.fits(r.grown) {
+		return r.checkInventory(r.grown)
+	}
+	if err := r.forgetUnowned(ctx); err != nil {
+		return err
+	}
+	r.grown = r.grownInventory(ctx)
 	return r.checkInventory(r.grown)
+}
+
+// forgetUnowned takes entries out of an inventory that is too large whose objects are not rendered, and that the resource does not have.
+// Whoever may write the status can name as many as it has room for, which would leave none for the resource's own. To prune
+// them does the same, but comes after the first write.
+func (r *run) forgetUnowned(ctx context.Context) error {
+	rendered := r.rendered(ctx)
+	d := &deletion{cluster: r.Cluster, owner: r.in.Owner, unwatched: map[schema.GroupVersionKind]bool{}}
+	var failure error
+	r.inventory = r.inventory.Keeping(func(component string, e ownership.Entry) bool {
+		ref := e.Ref(r.in.Owner.Namespace)
+		if failure != nil || rendered[ref.Identity()] || !r.mayForget(component, e) {
+			return true
+		}
+		unowned, err := d.unowned(ctx, component, e)
+		failure = err
+		return !unowned
+	})
+	r.result.Events, r.misses = append(r.result.Events, d.events...), d.misses
+	if d.later {
+		r.requeueAfter, r.result.LooksLater = sooner(r.requeueAfter, missesAgain), true
+	}
+	return failure
+}
+
+// mayForget reports whether an entry says nothing that matters if its object is not there: how it has ended matters while
+// its component may still render it.
+func (ev *evaluated) mayForget(component string, e ownership.Entry) bool {
+	c, exists := ev.component(component)
+	_, excluded := ev.excluded[component]
+	return e.Ended == ownership.NotFinished || excluded || !exists && !ev.unlisted(component) || c.Rendering == program.RenderedComplete
 }
 
 // storeInventory stores what growInventory has found. A crash could lose an object that is
@@ -118,14 +157,19 @@ func (r *run) checkInventory(grown ownership.Inventory) error {
 	if grown.Equal(r.inventory) {
 		return nil
 	}
-	// An inventory that is too large already may change, and a hook may run before it goes.
-	if size := grown.Size(); size > max(maxInventory, r.inventory.Size()) && !r.deleting {
-		return stop(status.ReasonStatusTooLarge, fmt.Sprintf("the %d objects that the resource has, or would have, take %d bytes in its status, and %d are the limit", grown.Len(), size, maxInventory))
+	if !r.fits(grown) {
+		return stop(status.ReasonStatusTooLarge, fmt.Sprintf("the %d objects that the resource has, or would have, take %d bytes in its status, and %d are the limit", grown.Len(), grown.Size(), maxInventory))
 	}
 	if err := grown.Check(); err != nil {
 		return stop(status.ReasonStatusTooLarge, fmt.Sprintf("the inventory of what the resource has, or would have, %v", err))
 	}
 	return nil
+}
+
+// fits reports whether the status has room for a changed inventory. One that was too large before may change, and a hook may run
+// before it goes.
+func (r *run) fits(grown ownership.Inventory) bool {
+	return r.deleting || grown.Equal(r.inventory) || grown.Size() <= max(maxInventory, r.in.Inventory.Size())
 }
 
 // mayBeApplied reports whether a component is applied in this rollout once the components that

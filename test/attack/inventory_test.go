@@ -200,3 +200,49 @@ reach: ConfigMap: namespaces: "*": true
 		t.Error("the inventory still names what is somebody else's")
 	}
 }
+
+// TestAttackAnInventoryOfThousandsOfObjectsIsForgotten: an inventory lists as many objects as its status has room for, in place of
+// those that there are. It left the resource without room for its own, and each of them was looked for at once.
+func TestAttackAnInventoryOfThousandsOfObjectsIsForgotten(t *testing.T) {
+	t.Parallel()
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "thousands", helloBody)
+	s.StartOperator(p.Dir)
+	mallory := s.Tenant("mallory", s.Namespace, things(p), configMaps())
+	for name, row := range map[string]struct {
+		entries, name int
+	}{
+		"that take a fraction of the room": {800, 40},
+		"that take all of the room":        {2500, 250},
+	} {
+		cr := mallory.Create(p.Thing(s, fmt.Sprint("shop-", row.name), nil))
+		s.ExpectResourceReady(cr)
+		theirs := mallory.Create(s.ConfigMap(fmt.Sprint("theirs-", row.name), nil))
+		forged := []*unstructured.Unstructured{theirs}
+		for i := range row.entries {
+			u := s.ConfigMap(fmt.Sprintf("%s%d", strings.Repeat("x", row.name-8), i), nil)
+			u.SetUID("00000000-0000-0000-0000-000000000000")
+			forged = append(forged, u)
+		}
+		from := harness.MarkAudit(t)
+		if err := mallory.PatchStatus(cr, forgedStatus(s.Namespace, true, forged...)); err != nil {
+			t.Fatal(err)
+		}
+		if err := mallory.Patch(cr, harness.Spec(map[string]any{"text": "changed"})); err != nil {
+			t.Fatal(err)
+		}
+		s.ExpectData(cr.GetName(), "text", "changed")
+		first := s.OperatorRequests(from).Filter(func(e controlplane.AuditEvent) bool { return e.Verb == "get" && e.Resource == "configmaps" })
+		if len(first) > 2*400+10 {
+			t.Errorf("%s: %d objects are read before the resource has what its spec says", name, len(first))
+		}
+		waitUntilNotInInventory(s, cr)
+		s.ExpectResourceReady(cr)
+		expectUnharmed(s, name, theirs)
+		all := s.OperatorRequests(from).Filter(func(e controlplane.AuditEvent) bool { return e.Verb == "get" && e.Resource == "configmaps" })
+		t.Logf("%s: %d reads up to the first write, and %d of %d entries", name, len(first), len(all), row.entries)
+		if len(all) > row.entries+500 {
+			t.Errorf("%s: %d reads of %d entries", name, len(all), row.entries)
+		}
+	}
+}
