@@ -35,6 +35,7 @@ const (
 	noReference         = "reference %q not found"
 	importFailed        = "import failed"
 	failedInterpolation = "invalid interpolation"
+	listLengths         = "incompatible list lengths (%d and %d)"
 )
 
 // Wording returns the message of an error of CUE. Only tests replace it: they reword all errors
@@ -63,7 +64,7 @@ func Of(err error, v cue.Value) Faults {
 	var out Faults
 	for _, path := range paths {
 		code := classify(v, path, err)
-		for _, f := range faultsAt(path, groups[path]) {
+		for _, f := range faultsAt(path, groups) {
 			f.Code = code
 			if !slices.ContainsFunc(out, f.says) {
 				out = append(out, f)
@@ -73,33 +74,69 @@ func Of(err error, v cue.Value) Faults {
 	return out
 }
 
-// faultsAt returns the faults that the errors of one field stand for.
-func faultsAt(path string, errs []errors.Error) Faults {
-	disjunct := slices.ContainsFunc(errs, func(e errors.Error) bool { return formatOf(e) == emptyDisjunction })
+// faultsAt returns the faults that the errors of one field stand for: none, if the fields below say more.
+func faultsAt(path string, groups map[string][]errors.Error) Faults {
+	errs := groups[path]
+	here := slices.ContainsFunc(errs, isDisjunction)
+	disjunct := here || inDisjunction(path, groups)
 	bounded := slices.ContainsFunc(errs, func(e errors.Error) bool { return strings.HasPrefix(formatOf(e), InvalidMessage) })
 	if disjunct && !bounded {
 		if f, ok := oneOf(path, errs); ok {
 			return Faults{f}
 		}
 	}
+	explained := here && isAbove(path, groups)
 	var out Faults
 	for _, e := range errs {
 		switch formatOf(e) {
 		case emptyDisjunction:
-			if len(errs) > 1 {
+			if len(errs) > 1 || explained {
 				continue
 			}
-		case conflictingValues, mismatchedTypes:
+		case listLengths: // most often those of an empty default
+			if explained || here && bounded {
+				continue
+			}
+		case conflictingValues, mismatchedTypes, notAllowed:
 			if disjunct && bounded {
 				continue
 			}
 		}
 		out = append(out, faultOf(path, e))
 	}
-	if len(out) == 0 {
+	if len(out) == 0 && !explained {
 		out = append(out, faultOf(path, errs[0])) // an error is never nothing
 	}
 	return out
+}
+
+func isDisjunction(e errors.Error) bool { return formatOf(e) == emptyDisjunction }
+
+// inDisjunction reports whether a field is below one of which no alternative fits: what is said of it may be about
+// any of them.
+func inDisjunction(path string, groups map[string][]errors.Error) bool {
+	for above, errs := range groups {
+		if isBelow(path, above) && slices.ContainsFunc(errs, isDisjunction) {
+			return true
+		}
+	}
+	return false
+}
+
+// isAbove reports whether there are errors below a field.
+func isAbove(path string, groups map[string][]errors.Error) bool {
+	for below := range groups {
+		if isBelow(below, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// isBelow reports whether a path is below another one.
+func isBelow(path, above string) bool {
+	rest, ok := strings.CutPrefix(path, above)
+	return ok && rest != "" && (above == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 func faultOf(path string, e errors.Error) Fault {
