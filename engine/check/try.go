@@ -192,13 +192,26 @@ func (t *trial) liveObjects() []map[string]any {
 	return out
 }
 
+// preview decides about the present state. A component whose timeout has ended is what it was before: not the time is the
+// cause, but what it waits for.
+func (t *trial) preview(ctx context.Context) (reconcile.Preview, error) {
+	d, err := t.world.Preview(ctx, t.ref)
+	if err != nil {
+		return d, err
+	}
+	for i, c := range d.Components {
+		d.Components[i].Component = c.WithoutTimeout()
+	}
+	t.last = d
+	return d, nil
+}
+
 // look decides about the present state, and notes what is wrong with it.
 func (t *trial) look(ctx context.Context) error {
-	d, err := t.world.Preview(ctx, t.ref)
+	d, err := t.preview(ctx)
 	if err != nil {
 		return err
 	}
-	t.last = d
 	if len(d.Rollout.Invalid) > 0 {
 		t.out.refused = !t.began
 		return nil

@@ -148,11 +148,25 @@ func StalledBy(status map[string]any) (Reason, string) {
 
 // TimedOut returns the component as failed because its timeout has ended.
 func (c Component) TimedOut() Component {
-	c.Message = fmt.Sprintf("not ready within %s: %s", c.Timeout, c.Message)
+	c.Message = c.late() + c.Message
 	c.TimedOutIn, c.Awaited = c.State, c.Reason
 	c.State, c.Reason = Failed, ReasonTimedOut
 	return c
 }
+
+// WithoutTimeout returns the component as it would be if it might wait forever.
+func (c Component) WithoutTimeout() Component {
+	if c.Reason == ReasonTimedOut {
+		c.Message = strings.TrimPrefix(c.Message, c.late())
+		c.State, c.Reason = c.TimedOutIn, c.Awaited
+		c.TimedOutIn, c.Awaited = "", ""
+	}
+	c.Timeout = 0
+	return c
+}
+
+// late begins the message of a component whose timeout has ended.
+func (c Component) late() string { return fmt.Sprintf("not ready within %s: ", c.Timeout) }
 
 // awaits returns the state of a component, or the one that it had when its timeout ended.
 func (c Component) awaits() State {
