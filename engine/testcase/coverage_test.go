@@ -15,6 +15,8 @@ components: a: {
 	objects: {o: #CM & {metadata: name: "a"}, if cr.spec.size > 1 {more: #CM & {metadata: name: "more"}}}
 	verify: there: live.a.o.metadata.name == "a"
 }
+inputs: settings: {apiVersion: "v1", kind: "ConfigMap", name: "settings"}
+components: c: objects: o: #CM & {metadata: name: "c", data: mode: *inputs.settings.object.data.mode | "none"}
 components: b: {when: cr.spec.on, objects: o: #CM & {metadata: name: "b"}}
 hooks: afterVerify: tell: objects: o: #CM & {metadata: name: "told"}
 hooks: beforeDelete: note: objects: o: #CM & {metadata: name: "noted"}
@@ -59,8 +61,8 @@ hooks: beforeDelete: keep: {when: cr.spec.on, objects: job: {
 			reason: "what was refused was not tried",
 			test:   `given: cr: spec: {on: false, size: "x"}, want: error: "size"`,
 			want: []string{
-				"components.a is rolled out", "components.b is rolled out", "components.a.objects.o is rendered", "components.a.objects.more is rendered",
-				"components.b.objects.o is rendered", "components.a.verify.there is True", "components.a.verify.there is not True",
+				"components.a is rolled out", "components.c is rolled out", "components.b is rolled out", "components.a.objects.o is rendered", "components.a.objects.more is rendered",
+				"components.c.objects.o is rendered", "components.b.objects.o is rendered", "components.a.verify.there is True", "components.a.verify.there is not True",
 				"components.b.when is True", "components.b.when is not True", "hooks.afterVerify.tell runs",
 				"hooks.beforeDelete.note runs", "hooks.beforeDelete.keep runs", "spec.on is left out", "spec.on is false", "spec.size is left out", "spec.size is 0", "spec.size is 2",
 			},
