@@ -25,10 +25,12 @@ const maxGiven = 5
 func (t *trial) give(ctx context.Context) (bool, error) {
 	given := false
 	for range maxGiven {
-		d, err := t.preview(ctx)
+		d, err := t.world.Preview(ctx, t.ref)
 		if err != nil {
 			return given, err
 		}
+		d = withoutTimeouts(d)
+		t.last = d
 		more := false
 		for _, in := range d.Rollout.Inputs {
 			put, err := t.giveInput(in, d)

@@ -120,6 +120,8 @@ type Component struct {
 	// did.
 	TimedOutIn State
 	Awaited    Reason
+	// AwaitedMessage is the message that it had then.
+	AwaitedMessage string
 	// WaitsFor are the dependencies that are not as far as this component needs them.
 	WaitsFor []string
 	// Healthy says of a Waiting component that its objects exist, are healthy and need no
@@ -148,8 +150,8 @@ func StalledBy(status map[string]any) (Reason, string) {
 
 // TimedOut returns the component as failed because its timeout has ended.
 func (c Component) TimedOut() Component {
-	c.Message = c.late() + c.Message
-	c.TimedOutIn, c.Awaited = c.State, c.Reason
+	c.TimedOutIn, c.Awaited, c.AwaitedMessage = c.State, c.Reason, c.Message
+	c.Message = fmt.Sprintf("not ready within %s: %s", c.Timeout, c.Message)
 	c.State, c.Reason = Failed, ReasonTimedOut
 	return c
 }
@@ -157,16 +159,12 @@ func (c Component) TimedOut() Component {
 // WithoutTimeout returns the component as it would be if it might wait forever.
 func (c Component) WithoutTimeout() Component {
 	if c.Reason == ReasonTimedOut {
-		c.Message = strings.TrimPrefix(c.Message, c.late())
-		c.State, c.Reason = c.TimedOutIn, c.Awaited
-		c.TimedOutIn, c.Awaited = "", ""
+		c.State, c.Reason, c.Message = c.TimedOutIn, c.Awaited, c.AwaitedMessage
+		c.TimedOutIn, c.Awaited, c.AwaitedMessage = "", "", ""
 	}
 	c.Timeout = 0
 	return c
 }
-
-// late begins the message of a component whose timeout has ended.
-func (c Component) late() string { return fmt.Sprintf("not ready within %s: ", c.Timeout) }
 
 // awaits returns the state of a component, or the one that it had when its timeout ended.
 func (c Component) awaits() State {
