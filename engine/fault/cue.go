@@ -78,36 +78,48 @@ func Of(err error, v cue.Value) Faults {
 func faultsAt(path string, groups map[string][]errors.Error) Faults {
 	errs := groups[path]
 	here := slices.ContainsFunc(errs, isDisjunction)
-	disjunct := here || inDisjunction(path, groups)
-	bounded := slices.ContainsFunc(errs, func(e errors.Error) bool { return strings.HasPrefix(formatOf(e), InvalidMessage) })
-	if disjunct && !bounded {
+	n := noise{
+		disjunct:  here || inDisjunction(path, groups),
+		bounded:   slices.ContainsFunc(errs, func(e errors.Error) bool { return strings.HasPrefix(formatOf(e), InvalidMessage) }),
+		explained: here && isAbove(path, groups),
+		alone:     len(errs) == 1,
+	}
+	if n.disjunct && !n.bounded {
 		if f, ok := oneOf(path, errs); ok {
 			return Faults{f}
 		}
 	}
-	explained := here && isAbove(path, groups)
 	var out Faults
 	for _, e := range errs {
-		switch formatOf(e) {
-		case emptyDisjunction:
-			if len(errs) > 1 || explained {
-				continue
-			}
-		case listLengths: // most often those of an empty default
-			if explained || here && bounded {
-				continue
-			}
-		case conflictingValues, mismatchedTypes, notAllowed:
-			if disjunct && bounded {
-				continue
-			}
+		if !n.has(formatOf(e)) {
+			out = append(out, faultOf(path, e))
 		}
-		out = append(out, faultOf(path, e))
 	}
-	if len(out) == 0 && !explained {
+	if len(out) == 0 && !n.explained {
 		out = append(out, faultOf(path, errs[0])) // an error is never nothing
 	}
 	return out
+}
+
+// noise is what decides which errors of a field say nothing.
+type noise struct {
+	// disjunct is true for a field of which no alternative fits, and for those below it.
+	disjunct bool
+	// bounded is true if an error names the bound, explained if the fields below say more, and alone if there is no other error.
+	bounded, explained, alone bool
+}
+
+// has reports whether an error of a format says nothing.
+func (n noise) has(format string) bool {
+	switch format {
+	case emptyDisjunction:
+		return n.explained || !n.alone
+	case listLengths: // most often those of an empty default
+		return n.explained || n.disjunct && n.bounded
+	case conflictingValues, mismatchedTypes, notAllowed:
+		return n.disjunct && n.bounded
+	}
+	return false
 }
 
 func isDisjunction(e errors.Error) bool { return formatOf(e) == emptyDisjunction }
