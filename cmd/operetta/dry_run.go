@@ -263,7 +263,7 @@ func (p stepPrinter) print(step dryrun.Step) {
 		printLinef(p.out, "%s", line)
 	}
 	if len(step.Played) > 0 {
-		printLinef(p.out, "  %s", p.ink.dim("simulated: "+p.mask.Text(names(step.Played))+" become ready"))
+		printLinef(p.out, "  %s", p.ink.dim("simulated: "+p.mask.Text(names(step.Played))+" "+becomes(len(step.Played))+" ready"))
 	}
 	if step.Err != nil {
 		printLinef(p.out, "  %s %s", p.ink.bad("error:"), p.mask.Text(step.Err.Error()))
@@ -404,4 +404,12 @@ func parseConfigKey(text string) (types.NamespacedName, error) {
 		return types.NamespacedName{}, usageError{fmt.Errorf("--config-map %s: write namespace/name", text)}
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}
+
+// becomes returns the verb for so many objects.
+func becomes(n int) string {
+	if n == 1 {
+		return "becomes"
+	}
+	return "become"
 }

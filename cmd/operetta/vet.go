@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"time"
@@ -133,7 +134,7 @@ func (v vetOptions) definitions(ctx context.Context, s streams, dirs []string) (
 	if err != nil {
 		return nil, nil, err
 	}
-	scopes, types := vet.Scopes{}, map[string]string{}
+	scopes, types, defines := vet.Scopes{}, map[string]string{}, map[string]bool{}
 	for _, file := range files {
 		all, err := readDocuments(ctx, file, s.in)
 		if err != nil {
@@ -141,12 +142,17 @@ func (v vetOptions) definitions(ctx context.Context, s streams, dirs []string) (
 		}
 		for _, definition := range definitionsIn(all) {
 			kind, scope, _ := cluster.DefinedBy(definition)
-			scopes[kind] = scope
+			scopes[kind], defines[filepath.Dir(file)] = scope, true
 			of, err := vet.CustomKinds(definition)
 			if err != nil { // the API server may know better
 				printLinef(s.err, "note: %s: not all fields of %s are checked: %v", shownName(file), kind, err)
 			}
 			maps.Copy(types, of)
+		}
+	}
+	for _, dir := range v.crds {
+		if !defines[filepath.Clean(dir)] {
+			printLinef(s.err, "note: %s: no file of this folder has a CustomResourceDefinition", dir)
 		}
 	}
 	return scopes, types, nil

@@ -2,6 +2,7 @@ package check
 
 import (
 	"slices"
+	"strings"
 
 	"operetta.dev/engine/program"
 )
@@ -14,8 +15,8 @@ type Choice struct {
 	Covered bool   `json:"covered"`
 }
 
-// Covered returns the choices that a check would try, and which of them are in the given specs. There are none if
-// no resource can be made up.
+// Covered returns the choices of the spec that a check would try, and which of them are in the given specs. There are
+// none if no resource can be made up.
 func Covered(p *program.Program, specs []any) []Choice {
 	c, unmade := newChecker(p, Options{})
 	if unmade != "" {
@@ -30,6 +31,9 @@ func Covered(p *program.Program, specs []any) []Choice {
 	}
 	var out []Choice
 	for _, b := range c.branches {
+		if strings.HasPrefix(b.path, "inputs.") {
+			continue // the specs say nothing about those
+		}
 		for i, choice := range b.choices {
 			out = append(out, Choice{Path: b.path, Label: choice.label, Covered: taken[b][i]})
 		}

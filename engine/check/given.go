@@ -29,6 +29,7 @@ func (t *trial) give(ctx context.Context) (bool, error) {
 		if err != nil {
 			return given, err
 		}
+		d = withoutTimeouts(d)
 		t.last = d
 		more := false
 		for _, in := range d.Rollout.Inputs {

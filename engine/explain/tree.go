@@ -159,7 +159,10 @@ func (d drawing) object(o Object, said, indent string) []string {
 		line += " in " + o.Namespace
 	}
 	line += "  " + d.ink.health(o.Health, words[o.Health])
-	if message := oneLine(o.Message); message != "" && !strings.Contains(oneLine(said), message) {
+	switch message := oneLine(o.Message); {
+	case o.Health == Ready && strings.Contains(said, o.ref()+": "):
+		line += "  " + d.ink.Dim("since the status was written")
+	case message != "" && !strings.Contains(oneLine(said), message):
 		line += "  " + message
 	}
 	out := []string{line}
@@ -168,6 +171,14 @@ func (d drawing) object(o Object, said, indent string) []string {
 		out = append(out, d.object(cause, said, below)...)
 	}
 	return out
+}
+
+// ref is how the message of a component names the object.
+func (o Object) ref() string {
+	if o.Namespace == "" {
+		return o.Kind + " " + o.Name
+	}
+	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
 // words are how the health of an object is written.

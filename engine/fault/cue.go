@@ -35,6 +35,7 @@ const (
 	noReference         = "reference %q not found"
 	importFailed        = "import failed"
 	failedInterpolation = "invalid interpolation"
+	listLengths         = "incompatible list lengths (%d and %d)"
 )
 
 // Wording returns the message of an error of CUE. Only tests replace it: they reword all errors
@@ -63,7 +64,7 @@ func Of(err error, v cue.Value) Faults {
 	var out Faults
 	for _, path := range paths {
 		code := classify(v, path, err)
-		for _, f := range faultsAt(path, groups[path]) {
+		for _, f := range faultsAt(path, groups) {
 			f.Code = code
 			if !slices.ContainsFunc(out, f.says) {
 				out = append(out, f)
@@ -73,33 +74,81 @@ func Of(err error, v cue.Value) Faults {
 	return out
 }
 
-// faultsAt returns the faults that the errors of one field stand for.
-func faultsAt(path string, errs []errors.Error) Faults {
-	disjunct := slices.ContainsFunc(errs, func(e errors.Error) bool { return formatOf(e) == emptyDisjunction })
-	bounded := slices.ContainsFunc(errs, func(e errors.Error) bool { return strings.HasPrefix(formatOf(e), InvalidMessage) })
-	if disjunct && !bounded {
+// faultsAt returns the faults that the errors of one field stand for: none, if the fields below say more.
+func faultsAt(path string, groups map[string][]errors.Error) Faults {
+	errs := groups[path]
+	here := slices.ContainsFunc(errs, isDisjunction)
+	n := noise{
+		disjunct:  here || inDisjunction(path, groups),
+		bounded:   slices.ContainsFunc(errs, func(e errors.Error) bool { return strings.HasPrefix(formatOf(e), InvalidMessage) }),
+		explained: here && isAbove(path, groups),
+		alone:     len(errs) == 1,
+	}
+	if n.disjunct && !n.bounded {
 		if f, ok := oneOf(path, errs); ok {
 			return Faults{f}
 		}
 	}
 	var out Faults
 	for _, e := range errs {
-		switch formatOf(e) {
-		case emptyDisjunction:
-			if len(errs) > 1 {
-				continue
-			}
-		case conflictingValues, mismatchedTypes:
-			if disjunct && bounded {
-				continue
-			}
+		if !n.has(formatOf(e)) {
+			out = append(out, faultOf(path, e))
 		}
-		out = append(out, faultOf(path, e))
 	}
-	if len(out) == 0 {
+	if len(out) == 0 && !n.explained {
 		out = append(out, faultOf(path, errs[0])) // an error is never nothing
 	}
 	return out
+}
+
+// noise is what decides which errors of a field say nothing.
+type noise struct {
+	// disjunct is true for a field of which no alternative fits, and for those below it.
+	disjunct bool
+	// bounded is true if an error names the bound, explained if the fields below say more, and alone if there is no other error.
+	bounded, explained, alone bool
+}
+
+// has reports whether an error of a format says nothing.
+func (n noise) has(format string) bool {
+	switch format {
+	case emptyDisjunction:
+		return n.explained || !n.alone
+	case listLengths: // most often those of an empty default
+		return n.explained || n.disjunct && n.bounded
+	case conflictingValues, mismatchedTypes, notAllowed:
+		return n.disjunct && n.bounded
+	}
+	return false
+}
+
+func isDisjunction(e errors.Error) bool { return formatOf(e) == emptyDisjunction }
+
+// inDisjunction reports whether a field is below one of which no alternative fits: what is said of it may be about
+// any of them.
+func inDisjunction(path string, groups map[string][]errors.Error) bool {
+	for above, errs := range groups {
+		if isBelow(path, above) && slices.ContainsFunc(errs, isDisjunction) {
+			return true
+		}
+	}
+	return false
+}
+
+// isAbove reports whether there are errors below a field.
+func isAbove(path string, groups map[string][]errors.Error) bool {
+	for below := range groups {
+		if isBelow(below, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// isBelow reports whether a path is below another one.
+func isBelow(path, above string) bool {
+	rest, ok := strings.CutPrefix(path, above)
+	return ok && rest != "" && (above == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 func faultOf(path string, e errors.Error) Fault {

@@ -148,3 +148,62 @@ func TestAnUnsetFieldNamesItsType(t *testing.T) {
 		})
 	}
 }
+
+// TestADefaultThatDoesNotMatchIsNoise has values of fields with a default: that the value is not the default is no fault.
+func TestADefaultThatDoesNotMatchIsNoise(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason, source string
+		want           []string
+	}{
+		"a number beyond its bound": {
+			"the bound is the rule", `x: (int & <=9 | *1) & 12`,
+			[]string{"x: invalid value 12 (out of bound <=9)"},
+		},
+		"an element beside an empty list": {
+			"an empty list is the default, and not what the list has to be", `x: ([...=~"^[a-z]+$"] | *[]) & ["a", "K2"]`,
+			[]string{`x[1]: invalid value "K2" (out of bound =~"^[a-z]+$")`},
+		},
+		"a list that is too long": {
+			"the validator is the rule", `import "list"
+x: ([...string] & list.MaxItems(1) | *[]) & ["a", "b"]`,
+			[]string{`x: invalid value ["a","b"] (does not satisfy list.MaxItems(1)): len(list) > MaxItems(1) (2 > 1)`},
+		},
+		"a list that is no list": {
+			"both alternatives are lists", `x: ([...string] | *[]) & "a"`,
+			[]string{`x: invalid value "a" (must be [...string] or [])`},
+		},
+		"an entry of a map": {
+			"the default has no such entry, and the map may have it", `#S: m: {[string]: int & <5} | *{x: 1}
+x: #S & {m: z: 7}`,
+			[]string{"x.m.z: invalid value 7 (out of bound <5)"},
+		},
+		"an entry that the default has": {
+			"the bound is the rule", `#S: m: {[string]: int & <5} | *{x: 1}
+x: #S & {m: x: 7}`,
+			[]string{"x.m.x: invalid value 7 (out of bound <5)"},
+		},
+		"a misspelled field": {
+			"no alternative has it", `#S: m: {a: int | *1} | *{a: 1}
+x: #S & {m: b: 7}`,
+			[]string{"x.m.b: unknown field"},
+		},
+		"a value of neither alternative": {
+			"both alternatives name what the field may be", `#S: m: {kind: "a"} | {kind: "b"}
+x: #S & {m: kind: "c"}`,
+			[]string{`x.m.kind: invalid value "c" (must be "a" or "b")`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := cuecontext.New().CompileString(tc.source).LookupPath(cue.ParsePath("x"))
+			var got []string
+			for _, f := range fault.Of(v.Validate(cue.Concrete(true)), v) {
+				got = append(got, f.Path+": "+f.Message)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -3,6 +3,7 @@ package program
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"cuelang.org/go/cue"
@@ -170,13 +171,16 @@ func (o origins) source(ref syntax.Reference) Source {
 	names := known(ref.Path)
 	if v := lookup(o.root, names...); v.Exists() {
 		if value, err := data(v); err == nil {
-			out.Value = value
+			out.Value = elements(value, ref.Path[len(names):])
 		}
 	}
 	switch names[0] {
 	case "cr":
 		out.Given = has(o.session.CR, names[1:])
-		out.Schema, out.Default = o.declared(names)
+		out.Schema, out.Default = o.declared(ref.Path)
+		if len(names) < len(ref.Path) {
+			out.Default = nil // each element has its own
+		}
 		out.Secret = slices.ContainsFunc(o.secret, func(s []string) bool { return within(names, s) || within(s, names) })
 	case "config":
 		for _, l := range o.session.Config {
@@ -190,6 +194,45 @@ func (o origins) source(ref syntax.Reference) Source {
 		})
 	case "live", "inputs":
 		o.observed(&out, names)
+	}
+	return out
+}
+
+// elements returns what is at a path below a value. Where the path goes on below all elements of a list or a map, that is
+// a map with what each of them has.
+func elements(value any, path []string) any {
+	for i, name := range path {
+		if name == syntax.Each {
+			return ofEach(value, path[i+1:])
+		}
+		m, _ := value.(map[string]any)
+		if value = m[name]; value == nil {
+			return nil
+		}
+	}
+	return value
+}
+
+// ofEach is elements for all elements of a list or a map.
+func ofEach(value any, path []string) any {
+	if len(path) == 0 {
+		return value
+	}
+	out := map[string]any{}
+	add := func(key string, element any) {
+		if below := elements(element, path); below != nil {
+			out[key] = below
+		}
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for key, element := range value {
+			add(key, element)
+		}
+	case []any:
+		for i, element := range value {
+			add(strconv.Itoa(i), element)
+		}
 	}
 	return out
 }
@@ -228,7 +271,7 @@ func (o origins) declared(names []string) ([]fault.Position, any) {
 	v := o.meta.stored().Spec
 	for _, name := range names[2:] {
 		next := cue.Value{}
-		for _, sel := range []cue.Selector{cue.Str(name), cue.Str(name).Required(), cue.Str(name).Optional(), cue.AnyString} {
+		for _, sel := range selectors(name) {
 			if next = v.LookupPath(cue.MakePath(sel)); next.Exists() {
 				break
 			}
@@ -247,6 +290,14 @@ func (o origins) declared(names []string) ([]fault.Position, any) {
 		byDefault = nil
 	}
 	return authored(v), byDefault
+}
+
+// selectors are those that may lead to a field of a schema, or to its elements.
+func selectors(name string) []cue.Selector {
+	if name == syntax.Each {
+		return []cue.Selector{cue.AnyString, cue.AnyIndex}
+	}
+	return []cue.Selector{cue.Str(name), cue.Str(name).Required(), cue.Str(name).Optional(), cue.AnyString}
 }
 
 // has reports whether data has something at a path.

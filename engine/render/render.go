@@ -201,6 +201,7 @@ func faultsOf(d reconcile.Preview) fault.Faults {
 // componentFaults returns the faults of one component. A predicate that can never be decided is a
 // fault even before it is its turn.
 func componentFaults(c rollout.ComponentPreview) fault.Faults {
+	c.Component = c.WithoutTimeout() // that a cluster needs too long is no fault of a package
 	if c.State == status.Excluded {
 		return nil
 	}

@@ -120,6 +120,8 @@ type Component struct {
 	// did.
 	TimedOutIn State
 	Awaited    Reason
+	// AwaitedMessage is the message that it had then.
+	AwaitedMessage string
 	// WaitsFor are the dependencies that are not as far as this component needs them.
 	WaitsFor []string
 	// Healthy says of a Waiting component that its objects exist, are healthy and need no
@@ -148,9 +150,19 @@ func StalledBy(status map[string]any) (Reason, string) {
 
 // TimedOut returns the component as failed because its timeout has ended.
 func (c Component) TimedOut() Component {
+	c.TimedOutIn, c.Awaited, c.AwaitedMessage = c.State, c.Reason, c.Message
 	c.Message = fmt.Sprintf("not ready within %s: %s", c.Timeout, c.Message)
-	c.TimedOutIn, c.Awaited = c.State, c.Reason
 	c.State, c.Reason = Failed, ReasonTimedOut
+	return c
+}
+
+// WithoutTimeout returns the component as it would be if it might wait forever.
+func (c Component) WithoutTimeout() Component {
+	if c.Reason == ReasonTimedOut {
+		c.State, c.Reason, c.Message = c.TimedOutIn, c.Awaited, c.AwaitedMessage
+		c.TimedOutIn, c.Awaited, c.AwaitedMessage = "", "", ""
+	}
+	c.Timeout = 0
 	return c
 }
 

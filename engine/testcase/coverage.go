@@ -6,7 +6,10 @@ import (
 	"strings"
 
 	"operetta.dev/engine/check"
+	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/render"
@@ -154,6 +157,23 @@ func (c *coverage) see(out render.Output) {
 	}
 	for _, o := range out.Objects() {
 		c.object(o.Component, o.Name).Covered = true
+	}
+}
+
+// ran notes the hooks that a step of the operator has run. A decision shows only those whose phase lasts: after a
+// deletion there is none.
+func (c *coverage) ran(step dryrun.Step) {
+	if c == nil {
+		return // nobody asks, as in a test in Go
+	}
+	for _, e := range step.Changes {
+		if e.Operation == cluster.Deleted || e.Object == nil {
+			continue
+		}
+		component, _, _ := strings.Cut(e.Object.GetAnnotations()[ownership.ComponentAnnotation], "/")
+		if strings.HasPrefix(component, "hooks.") {
+			c.point(PointHook, component, "runs", fault.Position{}).Covered = true
+		}
 	}
 }
 

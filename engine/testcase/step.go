@@ -255,6 +255,7 @@ func (r *run) act(ctx context.Context, s step) (err error) {
 	world := r.session.World()
 	r.writes = map[cluster.Operation]int{}
 	show := func(step dryrun.Step) {
+		r.covered.ran(step)
 		for _, e := range step.Changes {
 			if e.Ref.Identity() != step.Resource.Identity() {
 				r.writes[e.Operation]++

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"operetta.dev/engine/testcase"
 )
 
 // TestAPhaseIsTheOneThatTheStatusHas has the phase that a test, or a step of it, wants, with what is said of it.
@@ -52,6 +53,36 @@ func TestAPhaseIsTheOneThatTheStatusHas(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s: differences (-want +got):\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+// TestATimeoutIsNoFault has a component with a timeout that waits, by the steps of a test.
+func TestATimeoutIsNoFault(t *testing.T) {
+	t.Parallel()
+	const (
+		text = header + `
+components: a: {
+	timeout: "5m"
+	objects: o: #CM & {metadata: name: "a"}
+	verify: big: cr.spec.size > 1
+}
+`
+		late = `phase: "Failed", components: a: {state: "Failed", reason: "TimedOut", message: =~"^not ready within 5m0s: verify.big"}`
+	)
+	for name, c := range map[string]struct{ reason, steps string }{
+		"a step that comes to rest":       {"time passes until nothing changes any more, and the package is right all the same", `{want: {` + late + `}}`},
+		"a step without controllers":      {"time passes all the same", `{controllers: "never", want: {` + late + `}}`},
+		"a step of one reconcile":         {"a second has passed", `{run: "once", want: {phase: "Waiting", components: a: {state: "Applied", reason: "NotReady"}}}`},
+		"a change after it has timed out": {"it is what a person does then", `{want: {` + late + `}}, {cr: spec: size: 2, want: {ready: true, phase: "Ready"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, tests := loadTests(t, text, "package shop\n\ntests: t: {given: cr: spec: {}, want: {}, steps: ["+c.steps+"]}\n")
+			results, _, err := testcase.Run(t.Context(), p, tests)
+			if err != nil || len(results[0].Differences) > 0 {
+				t.Errorf("%s: %v %v", c.reason, err, results[0].Differences)
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"path"
 	"slices"
+	"strings"
 
 	"cuelang.org/go/cue"
 
@@ -33,8 +34,11 @@ func Growths(p *program.Program) fault.Faults {
 	return out
 }
 
-// limitsOfSpec returns the limits that the CRD has for a field.
+// limitsOfSpec returns the limits that the CRD has for a field. That of which it can express nothing is a fault by itself.
 func limitsOfSpec(schema cue.Value, within int) syntax.Interval {
+	if crd.FieldSchema(schema) == nil {
+		return syntax.Interval{Finite: true}
+	}
 	return syntax.Interval(crd.LimitsOf(schema, within))
 }
 
@@ -60,9 +64,20 @@ func judge(g syntax.Growth) (string, bool) {
 	case !g.Amount.Beyond(limitOf(g.Function)):
 		return "", false
 	case math.IsInf(g.Amount.High, 1) || math.IsInf(g.Amount.Low, -1):
-		return g.Source + " grows with it, and it has no limit", true
+		return g.Source + " grows with it" + besides(g) + ", and it has no limit", true
 	}
-	return fmt.Sprintf("%s grows with it, up to %.15g steps", g.Source, max(g.Amount.High, -g.Amount.Low)), true
+	return fmt.Sprintf("%s grows with it%s, up to %.15g steps", g.Source, besides(g), max(g.Amount.High, -g.Amount.Low)), true
+}
+
+// besides names the fields that a growth depends on besides the one that it is reported of.
+func besides(g syntax.Growth) string {
+	out := ""
+	for _, f := range g.Factors {
+		if f.From != g.Amount.From {
+			out += " and " + f.From
+		}
+	}
+	return out
 }
 
 // limitOf returns the amount up to which a function takes at most some hundred milliseconds.
@@ -80,6 +95,8 @@ func limitOf(function string) float64 {
 func limitHint(g syntax.Growth) string {
 	kind := g.Amount.Kind
 	switch {
+	case len(g.Factors) > 1:
+		return limitsHint(g.Factors)
 	case g.Function == template:
 		return "let the user choose among texts of the package, or interpolate them"
 	case kind&cue.StringKind != 0 && slices.Contains([]string{"list.Range", "list.Repeat", "math/bits.Lsh"}, g.Function):
@@ -92,4 +109,24 @@ func limitHint(g syntax.Growth) string {
 		return "add a limit, as in string & strings.MaxRunes(1000)"
 	}
 	return "add limits, as in int & >=1 & <=100"
+}
+
+// limitsHint says how to limit fields whose sizes multiply, so that their product is small. What is smaller already is left out.
+func limitsHint(factors []syntax.Amount) string {
+	each := math.Floor(math.Pow(syntax.MaxGrowth, 1/float64(len(factors))))
+	var limits []string
+	for _, f := range factors {
+		switch {
+		case f.High <= each:
+		case f.Kind&cue.ListKind != 0:
+			limits = append(limits, fmt.Sprintf("list.MaxItems(%.0f) for %s", each, f.From))
+		case f.Kind&cue.StructKind != 0:
+			limits = append(limits, fmt.Sprintf("struct.MaxFields(%.0f) for %s", each, f.From))
+		case f.Kind&cue.StringKind != 0:
+			limits = append(limits, fmt.Sprintf("strings.MaxRunes(%.0f) for %s", each, f.From))
+		default:
+			limits = append(limits, fmt.Sprintf("<=%.0f for %s", each, f.From))
+		}
+	}
+	return "add limits, as in " + strings.Join(limits, ", ")
 }

@@ -34,6 +34,14 @@ _numbers: [list.Range(0, _a.x, 1), list.Range(0, _b.y.z, 1), [for v in _b.y {v}]
 `)
 }
 
+// TestALoopOverWhatIsAFaultIsNoGrowth has a map that no resource can have an entry of, which is a fault by itself.
+func TestALoopOverWhatIsAFaultIsNoGrowth(t *testing.T) {
+	t.Parallel()
+	wantOneWarning(t, `#Spec: ports: {[string]: int & string}
+_numbers: [list.Range(0, cr.spec.size, 1), [for p in cr.spec.ports {p}]]
+`)
+}
+
 // counted begins packages whose resources have a number.
 const counted = `package shop
 

@@ -101,6 +101,43 @@ func TestAnAnswerHasTheLinesAndTheSourcesOfAValue(t *testing.T) {
 	}
 }
 
+// TestTheSourceOfAComponentOfALoopIsTheFieldOfEachElement has a component for each entry of a map.
+func TestTheSourceOfAComponentOfALoopIsTheFieldOfEachElement(t *testing.T) {
+	t.Parallel()
+	p := inline.Program(t, `package site
+import "operetta.dev/schemas/operator"
+operator.#Controller
+group: "example.com", kind: "Site"
+versions: v1: spec: #Spec
+cr: spec: #Spec
+#Spec: routes: [string]: #Route
+#Route: {
+	port: int | *80
+	tags: [...string]
+}
+for n, r in cr.spec.routes {
+	components: (n): objects: cm: {apiVersion: "v1", kind: "ConfigMap", metadata: name: n, data: {port: "\(r.port)", tags: "\(len(r.tags))"}}
+}
+`)
+	cr := site(map[string]any{"routes": map[string]any{"a": map[string]any{"port": int64(81)}, "b": map[string]any{"tags": []any{"x"}}}})
+	a, err := why.Ask(t.Context(), p, render.Input{CR: cr}, why.Question{Object: "a/cm", Path: ".data.port"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []why.Source{{Path: "cr.spec.routes[*].port", From: why.Given, Value: map[string]any{"a": int64(81), "b": int64(80)}}}
+	var got []why.Source
+	for _, s := range a.Sources {
+		if len(s.Lines) == 0 || s.Lines[0].Line != 9 {
+			t.Errorf("%s is declared at %v, want line 9", s.Path, s.Lines)
+		}
+		s.Lines = nil
+		got = append(got, s)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestASourceIsGivenOrTheDefaultOrNotSet(t *testing.T) {
 	t.Parallel()
 	p := inline.Program(t, header+component(`k: "\(cr.spec.size)", {if cr.spec.note != _|_ {n: cr.spec.note}}`))

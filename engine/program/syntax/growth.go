@@ -20,6 +20,8 @@ type Growth struct {
 	Function string
 	// Amount is how much there is to do at most: numbers, elements, characters, bits.
 	Amount Amount
+	// Factors are the sizes that multiply in nested loops, each of another field that a user gives.
+	Factors []Amount
 }
 
 // argument is the index of the argument with which the cost of a function grows.
@@ -53,7 +55,7 @@ func (x *Index) Growths(given map[string]Given) []Growth {
 	}
 	var out []Growth
 	for _, f := range x.files {
-		around := []Amount{constant(1)}
+		around := []repeated{{all: constant(1)}}
 		ast.Walk(f, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.CallExpr:
@@ -90,10 +92,26 @@ func (s *sizes) growthOf(e *ast.CallExpr) []Growth {
 	return []Growth{{Position: fault.At(e.Pos()), Source: Source(e), Function: name, Amount: amount}}
 }
 
+// repeated is how often the body of nested loops runs, and what decides that.
+type repeated struct {
+	all     Amount
+	factors []Amount
+}
+
+// times returns how often the body of a loop over a source runs within others.
+func (r repeated) times(source Amount) repeated {
+	out := repeated{multiply(r.all, source), r.factors}
+	known := slices.ContainsFunc(r.factors, func(a Amount) bool { return a.From == source.From })
+	if source.From != "" && !known {
+		out.factors = append(slices.Clone(r.factors), source)
+	}
+	return out
+}
+
 // growthOfLoop returns how a comprehension grows within others, and how often it runs. A
 // source that is too large because a loop or a function made it is reported there.
-func (s *sizes) growthOfLoop(c *ast.Comprehension, around Amount) ([]Growth, Amount) {
-	all, own := around, false
+func (s *sizes) growthOfLoop(c *ast.Comprehension, around repeated) ([]Growth, repeated) {
+	out, own := around, false
 	for _, clause := range c.Clauses {
 		f, ok := clause.(*ast.ForClause)
 		if !ok {
@@ -103,12 +121,12 @@ func (s *sizes) growthOfLoop(c *ast.Comprehension, around Amount) ([]Growth, Amo
 		if source.made && source.High > MaxGrowth {
 			continue
 		}
-		all, own = multiply(all, source), own || source.From != ""
+		out, own = out.times(source), own || source.From != ""
 	}
-	if !own || around.Beyond(MaxGrowth) {
-		return nil, all
+	if !own || around.all.Beyond(MaxGrowth) {
+		return nil, out
 	}
-	return []Growth{{Position: fault.At(c.Pos()), Source: loopText(c), Function: "for", Amount: all}}, all
+	return []Growth{{Position: fault.At(c.Pos()), Source: loopText(c), Function: "for", Amount: out.all, Factors: out.factors}}, out
 }
 
 // MaxGrowth is how many steps an evaluation may take in one place. CUE takes some thousands
