@@ -206,7 +206,7 @@ func (c canary) present(now time.Time) time.Duration { return now.Sub(latest(c.b
 // carried returns how much of a deadline counts of what was spent before this process: some is left in any case, for nobody has
 // reconciled the resources meanwhile.
 func carried(spent, deadline time.Duration) time.Duration {
-	return min(spent, max(deadline-canaryGrace, 0))
+	return min(spent, deadline-min(canaryGrace, deadline/canaryNotes))
 }
 
 // note notes for how long the canary has been judged, unless that was noted a moment ago: the status is written each time.

@@ -159,13 +159,14 @@ func TestAForgedTimeOfACanaryLeavesAMinuteAndNoMore(t *testing.T) {
 	for name, row := range map[string]struct {
 		reason         string
 		judged, waited any
-		// ends is when it goes back.
-		ends time.Duration
+		// deadline is that of the canary, and ends when it goes back.
+		deadline, ends time.Duration
 	}{
-		"for years":     {"nobody has reconciled it since", "999999h", "999999h", time.Minute},
-		"less than all": {"the rest is left", "4m0s", "4m0s", 6 * time.Minute},
-		"less than 0":   {"it is nothing", "-5h", "-5h", 10 * time.Minute},
-		"no time":       {"it is nothing", int64(5), "x", 10 * time.Minute},
+		"a short one":   {"a process that lives for half a minute ends it, too", "999999h", "999999h", 90 * time.Second, 9 * time.Second},
+		"for years":     {"nobody has reconciled it since", "999999h", "999999h", 10 * time.Minute, time.Minute},
+		"less than all": {"the rest is left", "4m0s", "4m0s", 10 * time.Minute, 6 * time.Minute},
+		"less than 0":   {"it is nothing", "-5h", "-5h", 10 * time.Minute, 10 * time.Minute},
+		"no time":       {"it is nothing", int64(5), "x", 10 * time.Minute, 10 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -176,12 +177,14 @@ func TestAForgedTimeOfACanaryLeavesAMinuteAndNoMore(t *testing.T) {
 			at := began.Add(time.Hour)
 			c := *restoredCanary(Package{object: &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"canary": says}}}}, at)
 			all := []Resource{resource("one", "new", waiting)}
+			spec := share("100%")
+			spec.Deadline.Duration = row.deadline
 			for _, m := range []struct {
 				after time.Duration
 				want  verdict
 			}{{0, goesOn}, {row.ends - time.Second, goesOn}, {row.ends, goesBack}} {
 				var got verdict
-				if c, got = c.follow(share("100%"), all, at.Add(m.after)); got != m.want {
+				if c, got = c.follow(spec, all, at.Add(m.after)); got != m.want {
 					t.Errorf("%s: after %s the verdict is %d, want %d", row.reason, m.after, got, m.want)
 				}
 			}
