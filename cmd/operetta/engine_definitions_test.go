@@ -20,6 +20,7 @@ import (
 // those with a greater number alone.
 var definitionsOfEngines = map[string]string{
 	"1": "84846e5fe631",
+	"2": "7517e780ea55",
 }
 
 func TestAChangedDefinitionHasAnotherNumber(t *testing.T) {

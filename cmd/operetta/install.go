@@ -106,6 +106,8 @@ type installFlags struct {
 	// argocd prints the health checks for Argo CD, and nothing else.
 	argocd bool
 	bundle bundleFlags
+	// acting says as whom the operator acts for packages, as the flags and the Packages in files say.
+	acting impersonations
 	// signatures is the file that says which signatures contents need, or "".
 	signatures string
 }
@@ -128,8 +130,7 @@ func newInstall(s streams) *cobra.Command {
   operetta install ./cue/webapp -n team-a,team-b`,
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.nameLease(cmd)
-			if err := errors.Join(f.checkArgoCD(cmd), f.check(), f.checkAccounts(args)); err != nil {
+			if err := f.prepare(cmd, s, args); err != nil {
 				return err
 			}
 			if f.argocd {
@@ -155,7 +156,7 @@ func newInstall(s streams) *cobra.Command {
 				return f.writeBundle(cmd.Context(), s, args, printed)
 			}
 			noteUnserved(s, printed)
-			f.noteObjects(s)
+			f.noteObjects(s, args)
 			return printManifests(s.out, f.output, printed)
 		},
 	}
@@ -177,6 +178,15 @@ func (f *installFlags) addOperatorFlags(cmd *cobra.Command) {
 	lease := cmd.Flags().Lookup("leader-election-id")
 	lease.Usage, lease.DefValue = "name of the Lease for leader election; by default "+controller.DefaultLeaderElectionID+", or the name of the service account if that is another one than "+defaultServiceAccount, ""
 	cmd.Flags().Int32Var(&f.run.Replicas, "replicas", 2, "number of processes; one acts, the others stand by")
+}
+
+// prepare sets what follows from flags and files, and errors if they contradict each other.
+func (f *installFlags) prepare(cmd *cobra.Command, s streams, args []string) error {
+	f.nameLease(cmd)
+	if err := f.readFiles(cmd.Context(), s.in, args); err != nil {
+		return err
+	}
+	return errors.Join(f.checkArgoCD(cmd), f.check(), f.checkAccounts(args))
 }
 
 // nameLease names the Lease after the service account, unless the flag or the default account does. Everything else of an operator has
@@ -261,6 +271,13 @@ func (f *installFlags) manifests(ctx context.Context, s streams, args []string) 
 	if f.asPackages {
 		args = orDefault(args, ".")
 	}
+	files, err := f.manifestsOf(args)
+	if err != nil {
+		return nil, err
+	}
+	if f.acting, err = f.actsAs(files); err != nil {
+		return nil, err
+	}
 	if len(f.policies.Operators) > 0 {
 		found, err := f.examine(ctx, args)
 		if err == nil && f.asPackages {
@@ -276,7 +293,7 @@ func (f *installFlags) manifests(ctx context.Context, s streams, args []string) 
 		return nil, err
 	}
 	f.policies.Operators = []string{fmt.Sprintf("system:serviceaccount:%s:%s", f.options.OperatorNamespace, f.options.ServiceAccount)}
-	f.run.Options, f.run.LeavesCRDs, f.run.ConfigMapFlag, f.run.MetricsTokenSecret, f.run.Accounts = f.options, !f.options.InstallsCRDs, f.configMap, f.metricsToken, f.accounts
+	f.run.Options, f.run.LeavesCRDs, f.run.ConfigMapFlag, f.run.MetricsTokenSecret, f.run.Accounts = r.options, !f.options.InstallsCRDs, f.configMap, f.metricsToken, f.accounts
 	mounted, err := f.deliver(args)
 	if err != nil {
 		return nil, err
@@ -317,7 +334,7 @@ func (f *installFlags) operator(r rights, packages []install.Package) ([]manifes
 	if err != nil {
 		return nil, fault.Faults{{Message: err.Error()}}
 	}
-	around, err := objectManifests(slices.Concat(install.Before(f.run), rbac.Of(r.packages, r.plurals, r.crds, f.options), running))
+	around, err := objectManifests(slices.Concat(install.Before(f.run), rbac.Of(r.packages, r.plurals, r.crds, r.options), running))
 	if err != nil {
 		return nil, err
 	}
@@ -328,10 +345,11 @@ func (f *installFlags) operator(r rights, packages []install.Package) ([]manifes
 
 // examine examines the packages of an operator that runs elsewhere.
 func (f *installFlags) examine(ctx context.Context, args []string) ([]finding, error) {
-	if len(args) == 0 && f.options.PackageObjects {
-		return nil, nil
+	all, err := f.subjects(args)
+	if err != nil {
+		return nil, err
 	}
-	return examineFolders(ctx, args, examineAll)
+	return examineSubjects(ctx, all, examineAll)
 }
 
 // packageFiles returns the files of packages.
@@ -399,7 +417,7 @@ func (f *installFlags) installation(found []finding) ([]manifest, error) {
 
 // accountOf returns as whom the operator acts for the resources of a definition, or none.
 func (f *installFlags) accountOf(c *apiextensionsv1.CustomResourceDefinition) object.Account {
-	return f.accounts[c.Labels[crd.PackageLabel]]
+	return f.acting[c.Labels[crd.PackageLabel]]
 }
 
 // writersOf returns the policies of the resources of a definition, whose status is written by the account of their package

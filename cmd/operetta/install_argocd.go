@@ -26,7 +26,7 @@ func (f *installFlags) checkArgoCD(cmd *cobra.Command) error {
 
 // printHealthChecks prints the patch by which Argo CD knows the health of the resources of packages.
 func (f *installFlags) printHealthChecks(ctx context.Context, s streams, args []string) error {
-	found, err := examineFolders(ctx, args, examineAll)
+	found, err := f.examine(ctx, args)
 	if err != nil {
 		return err
 	}

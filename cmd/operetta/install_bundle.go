@@ -93,10 +93,11 @@ func (f *installFlags) writeBundle(ctx context.Context, s streams, args []string
 
 // examples returns a custom resource of each package for which one can be made up.
 func (f *installFlags) examples(ctx context.Context, args []string) ([]map[string]any, error) {
-	if len(args) == 0 && f.options.PackageObjects {
-		return nil, nil
+	all, err := f.subjects(args)
+	if err != nil {
+		return nil, err
 	}
-	found, err := examineFolders(ctx, args, examineSample)
+	found, err := examineSubjects(ctx, all, examineSample)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,10 @@ func (f *installFlags) completePackages(cmd *cobra.Command) error {
 }
 
 // noteObjects says what kubectl does with Packages.
-func (f *installFlags) noteObjects(s streams) {
+func (f *installFlags) noteObjects(s streams, args []string) {
+	if files, err := f.manifestsOf(args); err == nil && len(files.packages) > 0 {
+		printLinef(s.err, "note: the Packages of files are not printed: apply the files after this")
+	}
 	if len(f.objects) > 0 {
 		printLinef(s.err, "note: kubectl finds the kind Package only once its definition is there: where it is new, apply this twice")
 	}

@@ -73,10 +73,25 @@ func readPackage(dir string) (*source.Snapshot, error) {
 	return snapshot, nil
 }
 
-// examine examines the package in a folder, with the scopes of kinds whose definitions were given;
-// see examiner.examine.
-func examine(ctx context.Context, dir, mode string, scopes vet.Scopes, progress func(done, all int, unit string)) (finding, error) {
-	snapshot, err := readPackage(dir)
+// A subject is a package to examine.
+type subject struct {
+	// name is how messages name it: its folder, or its Package.
+	name string
+	read func(context.Context) (*source.Snapshot, error)
+}
+
+// inFolders returns the packages in folders.
+func inFolders(dirs []string) []subject {
+	out := make([]subject, len(dirs))
+	for i, dir := range dirs {
+		out[i] = subject{dir, func(context.Context) (*source.Snapshot, error) { return readPackage(dir) }}
+	}
+	return out
+}
+
+// examine examines a package, with the scopes of kinds whose definitions were given; see examiner.examine.
+func (x subject) examine(ctx context.Context, mode string, scopes vet.Scopes, progress func(done, all int, unit string)) (finding, error) {
+	snapshot, err := x.read(ctx)
 	if err != nil {
 		return finding{}, err
 	}
@@ -96,9 +111,15 @@ func examineFolders(ctx context.Context, args []string, mode string) ([]finding,
 	if err != nil {
 		return nil, err
 	}
-	found := make([]finding, len(dirs))
-	for i, dir := range dirs {
-		if found[i], err = examine(ctx, dir, mode, nil, nil); err != nil {
+	return examineSubjects(ctx, inFolders(dirs), mode)
+}
+
+// examineSubjects examines packages. It errors if one has faults.
+func examineSubjects(ctx context.Context, all []subject, mode string) ([]finding, error) {
+	found := make([]finding, len(all))
+	for i, one := range all {
+		var err error
+		if found[i], err = one.examine(ctx, mode, nil, nil); err != nil {
 			return nil, err
 		}
 		if err := found[i].Faults.OrNil(); err != nil {
@@ -123,13 +144,21 @@ func folderFault(dir string, err error) error {
 	if limit, ok := errors.AsType[*source.LimitError](err); ok {
 		return fault.Faults{{Message: fmt.Sprintf("package %s: %v", dir, limit)}}
 	}
+	if placed := placedFault(err); placed != nil {
+		return placed
+	}
+	return noPackageFault(fmt.Errorf("package %s: %w", dir, withoutFolderName(err)))
+}
+
+// placedFault returns an error of reading a package as a fault, if it says where it is.
+func placedFault(err error) fault.Faults {
 	if d, ok := errors.AsType[*source.DependencyError](err); ok {
 		return fault.Faults{{Position: fault.Position{File: d.File, Line: d.Line}, Message: d.Error()}}
 	}
 	if o, ok := errors.AsType[*source.OverlayError](err); ok {
 		return fault.Faults{{Position: fault.Position{File: o.File, Line: o.Line}, Message: o.Error()}}
 	}
-	return noPackageFault(fmt.Errorf("package %s: %w", dir, withoutFolderName(err)))
+	return nil
 }
 
 // noPackageFault returns an error as a fault with a hint how to name a package.

@@ -10,10 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/patch"
@@ -42,6 +40,12 @@ They have no wildcard, and neither escalate nor bind. If a package renders a rol
 gets the permissions in it, and if it binds a ClusterRole that it does not render, the operator
 is bound to that role, too: in Kubernetes, a user can only grant permissions that the user has.
 
+A package is a folder, or a Package in a file, which may have CUE files of its own, or name a module in
+a registry, which is fetched with the credentials of the cue command. The ConfigMap that another one
+names, and the Overlays that hold for it, are in the same file, or in one that -f gives. With Packages,
+the roles are those of operetta run --packages-from-cluster. Those of the operator itself have what all
+Packages take together, so name all in one call.
+
 A kind that only an evaluation knows, such as one from the spec, is a fault. The plural name of a
 kind that is not built in is taken from the packages and from the CRDs that -f gives. It is
 guessed otherwise, with a warning.
@@ -54,8 +58,8 @@ the operator is run with --crds leave.
 With --shadow, the roles are those of operetta run --shadow: get, list and watch, and nothing else.
 
 With --impersonate PACKAGE=NAMESPACE/NAME, as with operetta run, the roles of the package are for
-that service account, and the operator gets the right to impersonate it, and nobody else. For
-Packages of the cluster, name the account of each, too: the folder of a package gives its roles.
+that service account, and the operator gets the right to impersonate it, and nobody else. A Package
+in a file names its account itself. For other Packages of the cluster, name the account of each, too.
 
 With --diff, print the permissions that change between two versions of a package, or of several:
 + is new, - is no longer needed. The exit code is 2 if there is one.
@@ -73,8 +77,8 @@ type rbacFlags struct {
 	accounts  impersonations
 	// metricsToken is the Secret with the token of metrics, or "".
 	metricsToken string
-	// defined is what the files define, once they were read.
-	defined *definedKinds
+	// read are the files that were read, by name.
+	read map[string]manifestFile
 }
 
 func newRBAC(s streams) *cobra.Command {
@@ -92,12 +96,18 @@ func newRBAC(s streams) *cobra.Command {
   # A reviewer that only compares: operetta run --shadow
   operetta rbac --shadow ./cue/webapp --service-account default/reviewer
 
+  # A Package that somebody wants to apply
+  operetta rbac package.yaml
+
   # For a review: which permissions does this version add?
   operetta rbac --diff old/webapp new/webapp`,
 		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.readFiles(cmd.Context(), s.in, args); err != nil {
+				return err
+			}
 			if f.options.Shadow && f.options.PackageObjects {
-				return usageError{errors.New("--shadow is about packages in folders: leave --packages-from-cluster out")}
+				return usageError{errors.New("--shadow is about packages in folders: leave --packages-from-cluster and files with Packages out")}
 			}
 			if err := f.checkAccounts(args); err != nil {
 				return err
@@ -109,7 +119,7 @@ func newRBAC(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := objectManifests(rbac.Of(r.packages, r.plurals, r.crds, f.options))
+			all, err := objectManifests(rbac.Of(r.packages, r.plurals, r.crds, r.options))
 			if err != nil {
 				return err
 			}
@@ -121,7 +131,7 @@ func newRBAC(s streams) *cobra.Command {
 	addOverlayFlag(cmd)
 	namespacesFlag(cmd, &f.options.Namespaces, "namespaces that the operator serves, separated by commas; repeat the flag for more; all by default")
 	cmd.Flags().BoolVar(&f.options.Shadow, "shadow", false, "the roles of operetta run --shadow, which only reads")
-	cmd.Flags().BoolVar(&f.diff, "diff", false, "print what changes between two folders or patterns of packages")
+	cmd.Flags().BoolVar(&f.diff, "diff", false, "print what changes between two folders, patterns or files of packages")
 	return cmd
 }
 
@@ -137,7 +147,7 @@ func (f *rbacFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.options.PullSecrets, "pull-secret", nil, "name of a Secret in the operator's namespace with credentials for the registries of Packages; repeat the flag for more")
 	cmd.Flags().StringVar(&f.configMap, "config-map", "", "namespace/name of the ConfigMap with the configuration, as with operetta run")
 	cmd.Flags().StringVar(&f.metricsToken, "metrics-token-secret", "", "name of a Secret in the operator's namespace whose key token has the token of those who may read metrics; by default the API server is asked who may, and an operator of some namespaces serves metrics inside its pod alone")
-	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file with CRDs of kinds that the packages render or read; - is standard input")
+	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file with CRDs of kinds that the packages render or read, or with Packages; - is standard input")
 	completeManifests(cmd, "filename")
 	f.accounts.addFlag(cmd)
 	cmd.Flags().IntVar(&f.options.Shards, "shards", 0, "number of processes that share the custom resources, as with operetta run; the roles are the same")
@@ -167,18 +177,14 @@ func (a *accountFlag) Set(text string) error {
 // Type names the value in the help.
 func (a *accountFlag) Type() string { return "namespace/name" }
 
-// definedKinds are what definitions say of kinds.
-type definedKinds struct {
-	scopes  vet.Scopes
-	plurals rbac.Plurals
-}
-
 // rights are what roles follow from.
 type rights struct {
 	found    []finding
 	packages []rbac.Package
 	plurals  rbac.Plurals
 	crds     []string
+	// options are those of the flags, with what Packages in files take of the operator itself.
+	options rbac.Options
 }
 
 // complete sets the options that follow from flags.
@@ -193,37 +199,32 @@ func (f *rbacFlags) complete() error {
 
 // rights examines packages, and returns what their roles follow from. It warns of guesses.
 func (f *rbacFlags) rights(ctx context.Context, s streams, args []string) (rights, error) {
-	if err := f.complete(); err != nil {
+	if err := errors.Join(f.complete(), f.readFiles(ctx, s.in, args)); err != nil {
 		return rights{}, err
 	}
-	if f.defined == nil { // the standard input and pipes can be read once
-		given, err := definitionsOf(ctx, s.in, f.files)
-		if err != nil {
-			return rights{}, err
-		}
-		f.defined = newDefinedKinds(given)
-	}
-	r := rights{crds: []string{patch.CRD().Name}}
-	dirs, err := f.folders(args)
+	files, err := f.manifestsOf(args)
 	if err != nil {
 		return rights{}, err
 	}
-	beside, err := vet.ModuleDefinitions(dirs...)
+	accounts, err := f.actsAs(files)
 	if err != nil {
 		return rights{}, err
 	}
-	defined := newDefinedKinds(beside)
-	maps.Copy(defined.scopes, f.defined.scopes) // what is given explicitly counts
-	maps.Copy(defined.plurals, f.defined.plurals)
-	r.plurals = defined.plurals
-	if r.found, err = examineRightsOf(ctx, s, dirs, defined.scopes); err != nil {
+	r := rights{plurals: rbac.Plurals{}, crds: []string{patch.CRD().Name}, options: files.takenOf(f.options)}
+	r.options.Impersonates = accounts.all()
+	maps.Copy(r.plurals, files.plurals)
+	subjects, err := f.subjects(args)
+	if err != nil {
+		return rights{}, err
+	}
+	if r.found, err = examineRightsOf(ctx, s, subjects, files.scopes); err != nil {
 		return rights{}, err
 	}
 	for _, found := range r.found {
 		p := rbac.Package{
 			Uses: found.Uses, Plural: found.CRD.Spec.Names.Plural,
 			Kind:    schema.GroupKind{Group: found.CRD.Spec.Group, Kind: found.CRD.Spec.Names.Kind},
-			Account: f.accounts[found.CRD.Labels[crd.PackageLabel]],
+			Account: accounts[found.CRD.Labels[crd.PackageLabel]],
 		}
 		r.packages, r.crds = append(r.packages, p), append(r.crds, found.CRD.Name)
 		r.plurals[p.Kind] = p.Plural
@@ -240,6 +241,7 @@ func (f *rbacFlags) rights(ctx context.Context, s streams, args []string) (right
 // folders returns the folders that the arguments name: by default the current one, and none with Packages of
 // the cluster.
 func (f *rbacFlags) folders(args []string) ([]string, error) {
+	args = slices.DeleteFunc(slices.Clone(args), isFile)
 	if len(args) == 0 && f.options.PackageObjects {
 		return nil, nil
 	}
@@ -259,8 +261,8 @@ func (r rights) warn(w io.Writer) {
 
 // examineRightsOf examines packages, each with the definitions of the others, because they decide which
 // kinds are cluster-scoped.
-func examineRightsOf(ctx context.Context, s streams, dirs []string, scopes vet.Scopes) ([]finding, error) {
-	found, err := (&examination{streams: s, mode: examineRights}).together(ctx, dirs, scopes)
+func examineRightsOf(ctx context.Context, s streams, all []subject, scopes vet.Scopes) ([]finding, error) {
+	found, err := (&examination{streams: s, mode: examineRights}).together(ctx, all, scopes)
 	if err != nil {
 		return nil, err
 	}
@@ -272,34 +274,10 @@ func examineRightsOf(ctx context.Context, s streams, dirs []string, scopes vet.S
 	return found, nil
 }
 
-// definitionsOf returns the CustomResourceDefinitions in files.
-func definitionsOf(ctx context.Context, in io.Reader, files []string) ([]map[string]any, error) {
-	var out []map[string]any
-	for _, file := range files {
-		all, err := readDocuments(ctx, file, in)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, definitionsIn(all)...)
-	}
-	return out, nil
-}
-
-// newDefinedKinds returns what definitions say.
-func newDefinedKinds(definitions []map[string]any) *definedKinds {
-	out := &definedKinds{vet.Scopes{}, rbac.Plurals{}}
-	for _, definition := range definitions {
-		kind, scope, _ := cluster.DefinedBy(definition)
-		out.scopes[kind] = scope
-		out.plurals[kind], _, _ = unstructured.NestedString(definition, "spec", "names", "plural")
-	}
-	return out
-}
-
 // printDiff prints the permissions that change between two folders or patterns of packages.
 func (f *rbacFlags) printDiff(ctx context.Context, s streams, args []string) error {
 	if len(args) != 2 {
-		return usageError{errors.New("--diff: name the folder of the old version and that of the new one")}
+		return usageError{errors.New("--diff: name the folder or the file of the old version, and that of the new one")}
 	}
 	var sides [2]rights
 	for i, arg := range args {
@@ -308,22 +286,22 @@ func (f *rbacFlags) printDiff(ctx context.Context, s streams, args []string) err
 			return err
 		}
 	}
-	changes := f.changes(sides[0], sides[1])
-	if err := printChanges(s.out, f.output, changes); err != nil {
+	changed := changes(sides[0], sides[1])
+	if err := printChanges(s.out, f.output, changed); err != nil {
 		return err
 	}
-	if len(changes) > 0 {
+	if len(changed) > 0 {
 		return errDiffers
 	}
 	return nil
 }
 
 // changes returns the permissions that change between what two versions need.
-func (f *rbacFlags) changes(before, after rights) []change {
+func changes(before, after rights) []change {
 	var sides [2]map[rbac.Permission]bool
 	for i, r := range []rights{before, after} {
 		sides[i] = map[rbac.Permission]bool{}
-		for _, p := range rbac.Permissions(r.packages, r.plurals, r.crds, f.options) {
+		for _, p := range rbac.Permissions(r.packages, r.plurals, r.crds, r.options) {
 			sides[i][p] = true
 		}
 	}

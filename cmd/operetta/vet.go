@@ -194,7 +194,7 @@ func (v vetOptions) run(ctx context.Context, s streams, args []string) error {
 		return err
 	}
 	loader.Kinds = types
-	findings, err := (&examination{s, v.mode(), "--timeout allows more time"}).together(ctx, dirs, scopes)
+	findings, err := (&examination{s, v.mode(), "--timeout allows more time"}).together(ctx, inFolders(dirs), scopes)
 	if err == nil {
 		err = v.tryCases(ctx, s, dirs, findings, scopes)
 	}
@@ -382,7 +382,7 @@ func (v vetOptions) printCheck(s streams, dir string, found finding) {
 	}
 }
 
-// An examination is how folders are examined.
+// An examination is how packages are examined.
 type examination struct {
 	streams streams
 	mode    string
@@ -393,20 +393,20 @@ type examination struct {
 // together examines packages. It errors if the context ends, and then returns the findings about the packages until then.
 // One that renders a kind which another of them defines is
 // examined again, because its author has no other definition to give.
-func (e *examination) together(ctx context.Context, dirs []string, scopes vet.Scopes) ([]finding, error) {
-	findings, defined := make([]finding, len(dirs)), maps.Clone(scopes)
-	for i, dir := range dirs {
-		if findings[i] = e.folder(ctx, dir, scopes); ctx.Err() != nil {
+func (e *examination) together(ctx context.Context, all []subject, scopes vet.Scopes) ([]finding, error) {
+	findings, defined := make([]finding, len(all)), maps.Clone(scopes)
+	for i, one := range all {
+		if findings[i] = e.of(ctx, one, scopes); ctx.Err() != nil {
 			return findings[:i], ctx.Err()
 		}
 		if def := findings[i].CRD; def != nil {
 			defined[schema.GroupKind{Group: def.Spec.Group, Kind: def.Spec.Names.Kind}] = cluster.Scope(def.Spec.Scope)
 		}
 	}
-	for i, dir := range dirs {
+	for i, one := range all {
 		isNew := func(k schema.GroupKind) bool { return defined[k] != scopes[k] }
 		if len(findings[i].Unknown) > 0 && slices.ContainsFunc(findings[i].Kinds, isNew) {
-			again := e.folder(ctx, dir, defined)
+			again := e.of(ctx, one, defined)
 			if ctx.Err() != nil {
 				return findings, ctx.Err()
 			}
@@ -416,11 +416,11 @@ func (e *examination) together(ctx context.Context, dirs []string, scopes vet.Sc
 	return findings, ctx.Err()
 }
 
-// folder examines the package in a folder. If the worker has died, its error is the only fault.
-func (e *examination) folder(ctx context.Context, dir string, scopes vet.Scopes) finding {
-	bar := newProgress(e.streams, dir)
+// of examines a package. If the worker has died, its error is the only fault.
+func (e *examination) of(ctx context.Context, one subject, scopes vet.Scopes) finding {
+	bar := newProgress(e.streams, one.name)
 	defer bar.end()
-	found, err := examine(ctx, dir, e.mode, scopes, bar.tell)
+	found, err := one.examine(ctx, e.mode, scopes, bar.tell)
 	found.Unevaluated = found.Unevaluated || err != nil
 	faults := faultsOf(err)
 	if _, is := errors.AsType[*exceededError](err); is {

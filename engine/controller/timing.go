@@ -129,6 +129,9 @@ const (
 	maxOverlap = time.Minute
 	// overlapShare is which part of the lifetime of a certificate that may be at most.
 	overlapShare = 10
+	// certificateRead is how long the certificates wait for the objects that they are about: a kind that may not be listed must not keep
+	// one from being made.
+	certificateRead = 5 * time.Second
 	// certificateRetry is when to try again what failed.
 	certificateRetry = 5 * time.Second
 	// definitionCheck is how often the definitions are looked at whose versions the webhook converts: a client that

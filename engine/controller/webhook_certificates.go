@@ -210,9 +210,7 @@ func (c *webhookCertificates) wake() {
 
 // keep keeps the Secret and the configurations as they have to be, until the context ends.
 func (c *webhookCertificates) keep(ctx context.Context) error {
-	if !c.cache.WaitForCacheSync(ctx) {
-		return nil
-	}
+	c.awaitRead(ctx)
 	for ctx.Err() == nil {
 		again, err := c.step(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -230,39 +228,66 @@ func (c *webhookCertificates) keep(ctx context.Context) error {
 	return nil
 }
 
-// step does what is due, and returns when to look again.
+// awaitRead waits until the objects have been read, and for a kind that cannot be read no longer than certificateRead.
+func (c *webhookCertificates) awaitRead(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, certificateRead)
+	defer cancel()
+	c.cache.WaitForCacheSync(limited)
+}
+
+// errUnread says that the objects of a kind have not been read. Why is in the log of its watch.
+var errUnread = errors.New("it has not been read yet; is the operator allowed to list and watch it?")
+
+// getRead reads an object of the cache, which answers for no kind before it has read its objects.
+func (c *webhookCertificates) getRead(ctx context.Context, key client.ObjectKey, into client.Object) error {
+	informer, err := c.cache.GetInformer(ctx, into, cache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	if !informer.HasSynced() {
+		return errUnread
+	}
+	return c.cache.Get(ctx, key, into)
+}
+
+// step does what is due, and returns when to look again. What cannot be told whom to trust keeps the certificate from being replaced
+// by the next one, and not from being made.
 func (c *webhookCertificates) step(ctx context.Context) (time.Duration, error) {
 	secret := &corev1.Secret{}
-	if err := c.cache.Get(ctx, c.of.Secret, secret); err != nil {
+	if err := c.getRead(ctx, c.of.Secret, secret); err != nil {
 		return 0, fmt.Errorf("secret %s: %w", c.of.Secret, err)
 	}
+	var untold error
 	if len(secret.Data[certificates.AuthoritiesKey]) > 0 {
-		if err := c.trust(ctx, secret.Data[certificates.AuthoritiesKey]); err != nil {
-			return 0, err
-		}
+		untold = c.trust(ctx, secret.Data[certificates.AuthoritiesKey])
 	}
-	next, err := certificates.Next(secret.Data, c.options, time.Since(c.since), time.Now())
+	trusted := time.Since(c.since)
+	if untold != nil {
+		trusted = -1
+	}
+	next, err := certificates.Next(secret.Data, c.options, trusted, time.Now())
 	if c.by != nil {
 		next.Again = min(next.Again, definitionCheck) // definitions are not watched
 	}
 	if err != nil || !next.Changed {
-		return next.Again, err
+		return next.Again, errors.Join(untold, err)
 	}
 	secret.Data = next.Data
 	if err := c.direct.Update(ctx, secret); err != nil && !apierrors.IsConflict(err) {
-		return 0, fmt.Errorf("secret %s: %w", c.of.Secret, err)
+		return 0, errors.Join(untold, fmt.Errorf("secret %s: %w", c.of.Secret, err))
 	}
-	return next.Again, nil // the event of the write comes before that
+	return next.Again, untold // the event of the write comes before that
 }
 
-// trust tells the API server whom to trust, and notes since when it has been told.
+// trust tells the API server whom to trust, and notes since when it has been told. What cannot be told keeps nothing else from it.
 func (c *webhookCertificates) trust(ctx context.Context, authorities []byte) error {
 	changed := false
+	var untold []error
 	if c.of.Configuration != "" {
 		for _, configuration := range []webhookConfiguration{&validating{}, &mutating{}} {
 			told, err := c.tell(ctx, configuration, authorities)
 			if err != nil {
-				return fmt.Errorf("%T %s: %w", configuration.object(), c.of.Configuration, err)
+				untold = append(untold, fmt.Errorf("%T %s: %w", configuration.object(), c.of.Configuration, err))
 			}
 			changed = changed || told
 		}
@@ -271,10 +296,14 @@ func (c *webhookCertificates) trust(ctx context.Context, authorities []byte) err
 		for _, name := range c.definitions() {
 			told, err := c.tellDefinition(ctx, name, authorities)
 			if err != nil {
-				return fmt.Errorf("CustomResourceDefinition %s: %w", name, err)
+				untold = append(untold, fmt.Errorf("CustomResourceDefinition %s: %w", name, err))
 			}
 			changed = changed || told
 		}
+	}
+	if len(untold) > 0 {
+		c.trusted = nil // the time begins when all are told
+		return errors.Join(untold...)
 	}
 	if changed || !bytes.Equal(c.trusted, authorities) {
 		c.trusted, c.since = authorities, time.Now()
@@ -285,7 +314,7 @@ func (c *webhookCertificates) trust(ctx context.Context, authorities []byte) err
 // tell writes authorities to a configuration, and reports whether that was necessary.
 func (c *webhookCertificates) tell(ctx context.Context, configuration webhookConfiguration, authorities []byte) (bool, error) {
 	object := configuration.object()
-	err := c.cache.Get(ctx, types.NamespacedName{Name: c.of.Configuration}, object)
+	err := c.getRead(ctx, types.NamespacedName{Name: c.of.Configuration}, object)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

@@ -114,8 +114,12 @@ type canary struct {
 	// restored says that it is known by the status alone, so that no resource gets the content that has not got it before.
 	restored bool
 	// since is from when on each of its resources, by UID, has to become ready: it was last seen ready then, or without the content.
-	// The process knows it alone; after a restart it begins anew.
+	// The process knows it alone.
 	since map[types.UID]time.Time
+	// judged is what the status keeps for the next process.
+	judged judged
+	// spent is for how long the processes before have judged it.
+	spent time.Duration
 	// total and ready count its resources, and late those of them that have had the content for too long without being ready.
 	total, ready, late int
 	// unready are those that are not, the first of them.
@@ -126,6 +130,18 @@ type canary struct {
 
 // An unready resource is one of a canary that is not ready, with the reason.
 type unready struct{ resource, reason string }
+
+// judged is for how long processes have judged a canary, without the time in which none did. It is noted now and then.
+type judged struct {
+	// at is when it was noted last, and total how long that was.
+	at    time.Time
+	total time.Duration
+	// waited is for how long each resource, by name, had not been ready with the content.
+	waited map[string]time.Duration
+}
+
+// canaryNotes is how often it is noted within the deadline of a canary for how long that has been judged, at least.
+const canaryNotes = 10
 
 // maxUnready is how many resources a canary lists.
 const maxUnready = 20
@@ -155,10 +171,10 @@ const (
 func (c canary) follow(spec *CanarySpec, all []Resource, now time.Time) (canary, verdict) {
 	all = slices.DeleteFunc(slices.Clone(all), func(u Resource) bool { return u.Deleted })
 	if c.restored {
-		c.resumed = now
+		c.resumed, c.spent = now, c.judged.total
 	}
 	c = c.choose(spec, all)
-	failed, changed := c.count(all, spec.deadline(), now)
+	failed, changed, waits := c.count(all, spec.deadline(), now)
 	switch {
 	case len(all) == 0:
 		return c.turn(CanaryReady, now), promotes // there is nobody whom the content could harm
@@ -174,14 +190,37 @@ func (c canary) follow(spec *CanarySpec, all []Resource, now time.Time) (canary,
 		return c, goesOn
 	}
 	c = c.turn(CanaryProgressing, now)
-	if c.late == 0 && (c.total > 0 || now.Sub(latest(c.began, c.resumed)) < spec.deadline()) {
-		return c, goesOn // one that is not reconciled yet says nothing about the content
+	if c.late == 0 && (c.total > 0 || carried(c.spent, spec.deadline())+c.present(now) < spec.deadline()) {
+		return c.note(waits, spec.deadline(), now), goesOn // one that is not reconciled yet says nothing about the content
 	}
 	c.why = fmt.Sprintf("%d of %d resources are ready after %s", c.ready, c.total, spec.deadline())
 	if c.total == 0 {
 		c.why = fmt.Sprintf("no resource could be tried within %s: none of those that may be chosen is ready with %s", spec.deadline(), c.from)
 	}
 	return c, goesBack
+}
+
+// present returns for how long this process has judged the canary.
+func (c canary) present(now time.Time) time.Duration { return now.Sub(latest(c.began, c.resumed)) }
+
+// carried returns how much of a deadline counts of what was spent before this process: some is left in any case, for nobody has
+// reconciled the resources meanwhile.
+func carried(spent, deadline time.Duration) time.Duration {
+	return min(spent, deadline-min(canaryGrace, deadline/canaryNotes))
+}
+
+// note notes for how long the canary has been judged, unless that was noted a moment ago: the status is written each time.
+func (c canary) note(waits map[string]time.Duration, deadline time.Duration, now time.Time) canary {
+	if now.Sub(c.judged.at) >= min(canaryNoted, deadline/canaryNotes) {
+		c.judged = judged{at: now, total: c.spent + c.present(now), waited: waits}
+		return c
+	}
+	was := c.judged.waited
+	c.judged.waited = map[string]time.Duration{}
+	for name := range waits {
+		c.judged.waited[name] = was[name]
+	}
+	return c
 }
 
 func failedText(n int) string {
@@ -215,11 +254,12 @@ func (c canary) turn(to CanaryPhase, now time.Time) canary {
 	return c
 }
 
-// count counts the resources of the canary. It returns how many of them have failed, and when the last one of those
-// that are ready has become so.
-func (c *canary) count(all []Resource, deadline time.Duration, now time.Time) (failed int, changed time.Time) {
+// count counts the resources of the canary. It returns how many of them have failed, when the last one of those
+// that are ready has become so, and for how long those have waited that have the content and are not ready.
+func (c *canary) count(all []Resource, deadline time.Duration, now time.Time) (failed int, changed time.Time, waits map[string]time.Duration) {
 	var worst, waiting []unready
 	since := map[types.UID]time.Time{}
+	waits = map[string]time.Duration{}
 	c.total, c.ready, c.late, c.unready = 0, 0, 0, nil
 	for _, u := range all {
 		has := u.Digest == c.digest
@@ -227,7 +267,7 @@ func (c *canary) count(all []Resource, deadline time.Duration, now time.Time) (f
 			continue // a user who pauses what has got the content does not make it ready
 		}
 		c.total++
-		since[u.UID] = c.sinceOf(u, has, now)
+		since[u.UID] = c.sinceOf(u, has, deadline, now)
 		switch {
 		case has && u.Failed:
 			worst = append(worst, unready{u.String(), u.Reason})
@@ -236,7 +276,8 @@ func (c *canary) count(all []Resource, deadline time.Duration, now time.Time) (f
 			changed = latest(changed, u.Changed)
 		case has:
 			waiting = append(waiting, unready{u.String(), u.Reason})
-			if now.Sub(since[u.UID]) >= deadline {
+			waits[u.String()] = now.Sub(since[u.UID])
+			if waits[u.String()] >= deadline {
 				c.late++
 			}
 		default:
@@ -251,13 +292,13 @@ func (c *canary) count(all []Resource, deadline time.Duration, now time.Time) (f
 	if changed.After(now) {
 		changed = now // who writes a status may write any time
 	}
-	return len(worst), changed
+	return len(worst), changed, waits
 }
 
 // sinceOf returns from when on a resource has to become ready. Its condition counts only when it is seen for the first time: who writes
-// a status may write any time. It counts from when this process judges the canary at the earliest: one that was kept from becoming ready
-// by an outage alone would be late before anybody has reconciled it.
-func (c *canary) sinceOf(u Resource, has bool, now time.Time) time.Time {
+// a status may write any time. It counts from when this process judges the canary at the earliest, and what a process before has
+// noted: one that was kept from becoming ready by an outage alone would be late before anybody has reconciled it.
+func (c *canary) sinceOf(u Resource, has bool, deadline time.Duration, now time.Time) time.Time {
 	known, ok := c.since[u.UID]
 	switch {
 	case !has || u.Ready:
@@ -267,7 +308,11 @@ func (c *canary) sinceOf(u Resource, has bool, now time.Time) time.Time {
 	case u.Changed.After(now):
 		return now
 	}
-	return latest(latest(c.began, c.resumed), u.Changed)
+	from := latest(c.began, c.resumed)
+	if c.since == nil && !u.Changed.After(c.judged.at) {
+		from = from.Add(-carried(c.judged.waited[u.String()], deadline))
+	}
+	return latest(from, u.Changed)
 }
 
 // chosen reports whether a resource is among those that may get the content.

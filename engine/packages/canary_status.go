@@ -2,6 +2,7 @@ package packages
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 
 // restoredCanary returns the canary that the status of a Package tells of, or nil. It decides which resources go on with
 // the content, and that a content which has gone back stays away. It cannot promote anything: the time for which the
-// resources have to be ready begins anew.
+// resources have to be ready begins anew. For how long they were not ready counts.
 func restoredCanary(p Package, now time.Time) *canary {
 	s, ok, _ := unstructured.NestedMap(p.object.Object, "status", "canary")
 	if !ok {
@@ -27,7 +28,10 @@ func restoredCanary(p Package, now time.Time) *canary {
 		return t
 	}
 	c := &canary{digest: text("digest"), from: text("from"), phase: CanaryPhase(text("phase")), began: moment("since"), share: text("share"), why: text("why"), restored: true}
-	c.unready = unreadyOf(s["notReady"])
+	c.unready, c.judged.waited = unreadyOf(s["notReady"])
+	if text("judgedAt") != "" {
+		c.judged.at, c.judged.total = moment("judgedAt"), durationOf(s["judgedFor"])
+	}
 	if n, err := strconv.ParseUint(text("upTo"), 16, 64); err == nil {
 		c.cutoff = &n
 	}
@@ -47,17 +51,33 @@ func restoredCanary(p Package, now time.Time) *canary {
 	return nil
 }
 
-func unreadyOf(list any) []unready {
+// unreadyOf returns the resources in a list of a status, and for how long each had waited.
+func unreadyOf(list any) ([]unready, map[string]time.Duration) {
 	items, _ := list.([]any)
 	var out []unready
+	waited := map[string]time.Duration{}
 	for _, item := range items[:min(len(items), maxUnready)] {
 		fields, _ := item.(map[string]any)
 		resource, _ := fields["resource"].(string)
 		reason, _ := fields["reason"].(string)
 		out = append(out, unready{resource, reason})
+		waited[resource] = durationOf(fields["notReadyFor"])
 	}
-	return out
+	return out, waited
 }
+
+// durationOf returns a duration in a status, or 0.
+func durationOf(value any) time.Duration {
+	text, _ := value.(string)
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0
+	}
+	return min(max(d, 0), maxDuration)
+}
+
+// maxDuration bounds what a status says: sums of it are none of a time before.
+const maxDuration = math.MaxInt64 / 4
 
 // canaryStatus returns what the status says of the canary of a Package, or nil. One that has ended is said as long as its
 // content is that of the source. One that has gone back is said as well while nobody knows what the source has: a process that
@@ -89,15 +109,25 @@ func (s *state) canaryStatus() map[string]any {
 	if c.phase == CanaryPromoted {
 		return out
 	}
+	if c.inProgress() && !c.judged.at.IsZero() {
+		out["judgedFor"], out["judgedAt"] = spanText(c.judged.total), stamp(c.judged.at)
+	}
 	var list []any
 	for _, u := range c.unready {
-		list = append(list, map[string]any{"resource": status.Shorten(u.resource, maxFaultText), "reason": status.Shorten(u.reason, maxFaultText)})
+		item := map[string]any{"resource": status.Shorten(u.resource, maxFaultText), "reason": status.Shorten(u.reason, maxFaultText)}
+		if waited := c.judged.waited[u.resource]; c.inProgress() && waited >= time.Second {
+			item["notReadyFor"] = spanText(waited)
+		}
+		list = append(list, item)
 	}
 	if len(list) > 0 {
 		out["notReady"] = list
 	}
 	return out
 }
+
+// spanText returns a duration in whole seconds.
+func spanText(d time.Duration) string { return d.Truncate(time.Second).String() }
 
 func stamp(t time.Time) string { return metav1.NewTime(t).UTC().Format(time.RFC3339) }
 

@@ -191,12 +191,8 @@ func (src sources) fetchModule(ctx context.Context, p Package, known *registry.A
 	if err != nil || artifact.Files == nil {
 		return fetched{artifact: artifact}, err
 	}
-	dir := p.Source.OCI.Path
-	if dir == "" {
-		dir = "."
-	}
 	modules := src.registries.Modules(p.keys)
-	snapshot, err := source.Loader{Modules: within{ctx, modules}}.Module(p.Name, p.origin(), dir, artifact.Files)
+	snapshot, err := packageIn(ctx, p, artifact, modules)
 	return fetched{artifact, snapshot, src.fetchedProvenance(p.keys, artifact, modules)}, err
 }
 

@@ -46,6 +46,11 @@ const (
 	planProgress = 5 * time.Second
 	// canaryAgain is how often the resources of a canary are looked at. It costs no request.
 	canaryAgain = 2 * time.Second
+	// canaryNoted is how often it is noted in the status for how long a canary has been judged, or canaryNotes times within the deadline.
+	canaryNoted = time.Minute
+	// canaryGrace is how long a resource of a canary has to become ready after a restart, however late it was before, but no more than one of
+	// canaryNotes parts of the deadline: it shows only then what has come of it meanwhile.
+	canaryGrace = time.Minute
 	// triedAgain is how often it is looked at with shards whether the content of a canary is still kept for the others.
 	triedAgain = 30 * time.Second
 	// defaultCanaryReadyFor is how long the resources of a canary have to be ready if its Package does not say it.

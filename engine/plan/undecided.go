@@ -85,6 +85,10 @@ func (s side) stopped() Cause {
 	return ""
 }
 
+// mayNotRead reports whether a version has done nothing because the operator may not read a kind that it needs: what the status says of
+// components is from before, and once the right is granted, objects are deleted.
+func (s side) mayNotRead() bool { return s.failure != nil && unreadable(s.failure) }
+
 // component returns what a version has said of a component, or nil.
 func (s side) component(name string) *program.Component {
 	for i := range s.last.Components {
@@ -212,7 +216,7 @@ func (t *trial) pending(s side) []pending {
 	var out []pending
 	for _, g := range inventory {
 		c := s.component(g.Component)
-		if s.hasHook(g.Component) || c != nil && isApplied(s.state, g.Component) {
+		if s.hasHook(g.Component) || c != nil && isApplied(s.state, g.Component) && !s.mayNotRead() {
 			continue
 		}
 		for _, e := range g.Objects {

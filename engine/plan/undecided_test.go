@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
@@ -120,6 +121,11 @@ func TestAPlanSaysWhatItCannotDecide(t *testing.T) {
 		"an API server that is away": {
 			reason: "what is there is not known", before: body, after: body, unread: "Deployment", cause: plan.Unread,
 			want: []string{"a failing", "  ! ", "  undecided base: ConfigMap a-base", "  undecided web: Deployment a"},
+		},
+		"a kind that may not be read takes the place of an object": {
+			reason: "the object is deleted as soon as somebody grants the right", before: pair, old: pair, after: strings.Replace(pair, `kind: "ConfigMap", metadata: name: "\(cr.metadata.name)-extra"`, `kind: "Secret", metadata: name: "\(cr.metadata.name)-extra"`, 1),
+			unread: "Secret", unreadBy: apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("no")),
+			want: []string{"a failing", "  ! ", "  delayed web: ConfigMap a-extra"},
 		},
 		"a component whose existence is undecided": {
 			reason: "it may be deleted once it is decided", before: body, after: holds(body), cause: plan.Held,

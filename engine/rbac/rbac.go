@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/object"
@@ -32,6 +33,8 @@ type Options struct {
 	PackageObjects bool
 	// PullSecrets are the Secrets in OperatorNamespace with credentials for the registries of Packages.
 	PullSecrets []string
+	// SourceConfigMaps are the ConfigMaps that have the contents of Packages.
+	SourceConfigMaps []types.NamespacedName
 	// SecureMetrics says that the API server is asked who may read metrics, which nobody may ask it in one
 	// namespace.
 	SecureMetrics bool
@@ -237,6 +240,9 @@ func (o Options) ofEngine(crds []string) permissions {
 			definitions.Name = "" // those of Packages that are not there yet
 			out.allow(definitions, "create", "patch")
 		}
+	}
+	for _, c := range o.SourceConfigMaps {
+		out.allow(Permission{Namespace: c.Namespace, Resource: "configmaps", Name: c.Name}, readVerbs...) // each is watched by its name
 	}
 	for _, name := range o.PullSecrets {
 		out.allow(Permission{Namespace: o.OperatorNamespace, Resource: "secrets", Name: name}, "get")

@@ -10,6 +10,7 @@ import (
 	"cuelabs.dev/go/oci/ociregistry/ociauth"
 	"cuelabs.dev/go/oci/ociregistry/ociclient"
 	"cuelabs.dev/go/oci/ociregistry/ociref"
+	"cuelang.org/go/mod/module"
 	"operetta.dev/engine/signature"
 )
 
@@ -22,6 +23,8 @@ type Source struct {
 	// Credentials are a configuration of Docker, as a Secret of type kubernetes.io/dockerconfigjson has it. Only
 	// the registry that an entry names gets it. Helpers that it names are not run.
 	Credentials []byte
+	// OfUser has the credentials be those of the cue command and of Docker on this machine, whose helpers are run.
+	OfUser bool
 	// Known is the digest of the content that the caller has, which was verified; if it is the one, there are no Files.
 	Known string
 	// Keys are keys of which one has to have signed the content, besides those of the policy; without any, none has to.
@@ -84,7 +87,7 @@ func (c *Client) Fetch(ctx context.Context, s Source) (*Artifact, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	from, err := c.open(ref.Host, s.Credentials)
+	from, err := c.openFor(ref.Host, s)
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +96,18 @@ func (c *Client) Fetch(ctx context.Context, s Source) (*Artifact, error) {
 		return nil, of(ref.Host, causedBy(ctx, err))
 	}
 	return out, nil
+}
+
+// openFor returns the registry of a host with the credentials of a source.
+func (c *Client) openFor(host string, s Source) (ociregistry.Interface, error) {
+	if !s.OfUser {
+		return c.open(host, s.Credentials)
+	}
+	out, err := c.openAsUser(host, module.MustNewVersion("module.example@v0", "v0.0.0")) // the reference says where it is
+	if err != nil {
+		return nil, of(host, err)
+	}
+	return checked{out}, nil
 }
 
 // open returns the registry of a host.

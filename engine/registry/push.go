@@ -208,7 +208,7 @@ func ParseTarget(reference string) (ociref.Reference, error) {
 func (c *Client) Push(ctx context.Context, p *Package, to ociref.Reference) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, pushTimeout)
 	defer cancel()
-	at, err := c.openToPush(p, to)
+	at, err := c.openAsUser(to.Host, p.Version)
 	if err != nil {
 		return "", of(to.Host, err)
 	}
@@ -220,20 +220,20 @@ func (c *Client) Push(ctx context.Context, p *Package, to ociref.Reference) (str
 	return target.digest, nil
 }
 
-// openToPush returns a registry with the credentials of the cue command.
-func (c *Client) openToPush(p *Package, to ociref.Reference) (ociregistry.Interface, error) {
-	plain := plainHosts(to.Host, c.options.Insecure)
+// openAsUser returns the registry of a host, with the credentials that the cue command has for a module.
+func (c *Client) openAsUser(host string, of module.Version) (ociregistry.Interface, error) {
+	plain := plainHosts(host, c.options.Insecure)
 	suffix := "+secure"
-	if plain(to.Host) {
+	if plain(host) {
 		suffix = "+insecure"
 	}
 	resolver, err := modconfig.NewResolver(&modconfig.Config{
-		Env: c.options.Env, CUERegistry: to.Host + suffix, Transport: newTransport(c.options.Transport, plain), ClientType: "operetta",
+		Env: c.options.Env, CUERegistry: host + suffix, Transport: newTransport(c.options.Transport, plain), ClientType: "operetta",
 	})
 	if err != nil {
-		return nil, errorf(Invalid, "%s is not the name of a registry", to.Host)
+		return nil, errorf(Invalid, "%s is not the name of a registry", host)
 	}
-	at, err := resolver.ResolveToRegistry(p.Version.BasePath(), p.Version.Version())
+	at, err := resolver.ResolveToRegistry(of.BasePath(), of.Version())
 	return at.Registry, err
 }
 

@@ -19,7 +19,7 @@ import (
 func (c *Client) Sign(ctx context.Context, p *Package, to ociref.Reference, pushed string, signer *signature.Signer) error {
 	ctx, cancel := context.WithTimeout(ctx, pushTimeout)
 	defer cancel()
-	target, err := c.openToPush(p, to)
+	target, err := c.openAsUser(to.Host, p.Version)
 	if err == nil {
 		err = sign(ctx, checked{target}, to, signature.Artifact{Repository: to.Host + "/" + to.Repository, Digest: pushed}, signer)
 	}

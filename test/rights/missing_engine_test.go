@@ -24,8 +24,6 @@ type missingOfEngine struct {
 	condition string
 	// works returns nil if what needs the permission works.
 	works func(x *engineCase) error
-	// later is how much longer than recoveredWithin that takes.
-	later time.Duration
 }
 
 // engineCase is an operator of a package, in a folder and as a Package.
@@ -48,21 +46,20 @@ var (
 )
 
 var missedByEngine = map[string]missingOfEngine{
-	// Whoever could not see whether there are shards waits until none of them can serve any more.
-	"GetOfTheLease":         {"whoever cannot see who leads does not lead", "get", "leases", nil, runsLease, "", reconciles, leaseTime},
-	"CreateOfTheLease":      {"the first to lead makes the Lease", "create", "leases", nil, runsLease, "", reconciles, 0},
-	"CreateOfATokenReview":  {"nobody is asked who reads metrics", "create", "tokenreviews", printsNothing, runsMetrics, "", servesMetrics, 0},
-	"CreateOfAnAccessCheck": {"nobody is asked who may read metrics", "create", "subjectaccessreviews", printsNothing, runsMetrics, "", servesMetrics, 0},
-	"GetOfADefinition":      {"the first thing that a process does is to look for the definitions of the engine", "get", "customresourcedefinitions", printsNothing, nil, "", reconciles, 0},
-	"GetBeforeItLeads":      {"a process that does not lead yet looks for them, too", "get", "customresourcedefinitions", nil, runsLease, "", reconciles, 0},
-	"PatchOfADefinition":    {"a Package brings its definition", "patch", "customresourcedefinitions", printsPackages, runsPackages, "CRDNotInstalled", reconciles, 0},
-	"WatchOfPackages":       {"nothing is known of any Package", "watch", "packages", printsPackages, runsPackages, "", reconciles, 0},
-	"PatchOfAPackage":       {"the finalizer is a patch of the Package", "patch", "packages", printsPackages, runsPackages, "", reconciles, 0},
-	"PatchOfItsStatus":      {"there is no status that could say it", "patch", "packages/status", printsPackages, runsPackages, "", reconciles, 0},
-	"PatchOfARevision":      {"an apply is a patch", "patch", "packagerevisions", printsPackages, runsPackages, "", reconciles, 0},
-	"ListOfRevisions":       {"what was served before is not known", "list", "packagerevisions", printsPackages, runsPackages, "", reconciles, 0},
-	"WatchOfOverlays":       {"an Overlay may change what a Package is", "watch", "overlays", printsPackages, runsPackages, "", reconciles, 0},
-	"CreateOfARevision":     {"a version is stored before it is served", "create", "packagerevisions", printsPackages, runsPackages, "", reconciles, 0},
+	"GetOfTheLease":         {"whoever cannot see who leads does not lead", "get", "leases", nil, runsLease, "", reconciles},
+	"CreateOfTheLease":      {"the first to lead makes the Lease", "create", "leases", nil, runsLease, "", reconciles},
+	"CreateOfATokenReview":  {"nobody is asked who reads metrics", "create", "tokenreviews", printsNothing, runsMetrics, "", servesMetrics},
+	"CreateOfAnAccessCheck": {"nobody is asked who may read metrics", "create", "subjectaccessreviews", printsNothing, runsMetrics, "", servesMetrics},
+	"GetOfADefinition":      {"the first thing that a process does is to look for the definitions of the engine", "get", "customresourcedefinitions", printsNothing, nil, "", reconciles},
+	"GetBeforeItLeads":      {"a process that does not lead yet looks for them, too", "get", "customresourcedefinitions", nil, runsLease, "", reconciles},
+	"PatchOfADefinition":    {"a Package brings its definition", "patch", "customresourcedefinitions", printsPackages, runsPackages, "CRDNotInstalled", reconciles},
+	"WatchOfPackages":       {"nothing is known of any Package", "watch", "packages", printsPackages, runsPackages, "", reconciles},
+	"PatchOfAPackage":       {"the finalizer is a patch of the Package", "patch", "packages", printsPackages, runsPackages, "", reconciles},
+	"PatchOfItsStatus":      {"there is no status that could say it", "patch", "packages/status", printsPackages, runsPackages, "", reconciles},
+	"PatchOfARevision":      {"an apply is a patch", "patch", "packagerevisions", printsPackages, runsPackages, "", reconciles},
+	"ListOfRevisions":       {"what was served before is not known", "list", "packagerevisions", printsPackages, runsPackages, "", reconciles},
+	"WatchOfOverlays":       {"an Overlay may change what a Package is", "watch", "overlays", printsPackages, runsPackages, "", reconciles},
+	"CreateOfARevision":     {"a version is stored before it is served", "create", "packagerevisions", printsPackages, runsPackages, "", reconciles},
 }
 
 // reconciles reports whether a resource becomes ready.
@@ -153,7 +150,7 @@ func (m missingOfEngine) run(t *testing.T, name string) {
 	})
 	t.Logf("%s: named after %s", m.reason, took.Round(time.Millisecond))
 	s.Patch(role, map[string]any{"rules": whole})
-	took = harness.Within(t, recoveredWithin+m.later, "what needs the permission to work", func() error { return m.works(x) })
+	took = harness.Within(t, recoveredWithin, "what needs the permission to work", func() error { return m.works(x) })
 	t.Logf("it works %s after the return of the permission", took.Round(time.Millisecond))
 }
 

@@ -145,6 +145,8 @@ var Left = map[string]string{
 	"operetta install ./cue/webapp -n team-a --service-account team-a/operetta":     "the same",
 	"operetta install ./hello --namespace team-a --service-account team-a/operetta": "the same; test/rights applies it",
 	"go test ./test/rights":                                                         "it is a part of make test, which runs this test",
+	"operetta rbac greeting.yaml":                                                   "the script rbac_packages of cmd/operetta prints such roles, and test/rights applies them",
+	"operetta rbac package.yaml":                                                    "the same",
 	"operetta rbac ./hello":                                                         "the package is that of the README; test/rights applies the roles",
 	"operetta run ./hello --impersonate hello=team-a/greeter":                       "TestF38J2PackagesOfOneOperatorActAsTheirAccounts of test/e2e runs such operators",
 	"operetta rbac ./hello --impersonate hello=team-a/greeter":                      "test/rights applies the roles of such packages",
