@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/dryrun"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
@@ -127,7 +127,7 @@ func (d Decision) maskDigests() {
 		objects, _ := group["objects"].([]any)
 		for _, o := range objects {
 			entry, _ := o.(map[string]any)
-			if _, has := entry["digest"]; has && entry["apiVersion"] == "v1" && entry["kind"] == "Secret" {
+			if _, has := entry["digest"]; has && object.MayBeSecretIn(entry) {
 				entry["digest"] = redact.Mask
 			}
 		}
@@ -154,7 +154,7 @@ func (n *noting) Evaluate(s program.Session) (program.Rollout, error) {
 // already. A capsule has other values than the cluster and none of these marks, so this says nothing of what the
 // operator does.
 func marksSecret(e cluster.ObjectChange) bool {
-	if e.Operation != cluster.Updated || e.Ref.GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
+	if e.Operation != cluster.Updated || !object.IsSecret(e.Ref.GroupKind()) {
 		return false
 	}
 	return len(fields(asStored(e.Before), asStored(e.Object), "")) == 0

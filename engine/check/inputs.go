@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"operetta.dev/engine/crd"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/program/syntax"
 )
@@ -410,7 +411,7 @@ func (b inputSplitter) encoding(p *part, path []string) func(any) any {
 		out = asJSON
 	}
 	parent := path[len(path)-2]
-	isSecret := b.kind.Group == "" && b.kind.Kind == "Secret" && parent == "data"
+	isSecret := object.IsSecret(b.kind.GroupKind()) && parent == "data"
 	if isSecret || parent == "binaryData" || p.base64 {
 		out = chained(out, asBase64)
 	}

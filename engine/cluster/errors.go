@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/object"
 )
 
 // WrapError wraps an error with the identity of the object. A message of the API server about a
@@ -24,7 +25,7 @@ func WrapError(ref Ref, doing string, err error) error {
 	if replaced(err) {
 		err = Conflict(ref, "there is another object of that name: %w", err)
 	}
-	if ref.Kind != "Secret" {
+	if !object.MayBeSecret(ref.Kind) {
 		return fmt.Errorf("%s: %s: %w", ref, doing, err)
 	}
 	reason := apierrors.ReasonForError(err)

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/cluster/memory"
+	engineobject "operetta.dev/engine/object"
 )
 
 // An Object is one object to import.
@@ -185,7 +185,7 @@ func namespaces(objects []*object) []string {
 
 // isSecret reports whether an object is a Secret with content.
 func (o *object) isSecret() bool {
-	if o.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
+	if !engineobject.IsSecret(o.GroupVersionKind().GroupKind()) {
 		return false
 	}
 	data, _, _ := unstructured.NestedMap(o.Object, "data")

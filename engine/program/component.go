@@ -244,7 +244,7 @@ func (c *componentEvaluator) render(objects, policies cue.Value) {
 			o.Identity = refOf(v)
 			c.noteObject(o, v, err)
 		}
-		if o.Identity.Kind != secretKind {
+		if o.Identity.Kind != object.SecretKind {
 			o.Secrets = c.secrets.behind(c.out.Name, name)
 		}
 		o.NamedBySecret = c.secrets.mayIdentify(c.out.Name, name)

@@ -11,6 +11,7 @@ import (
 
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/fieldpath"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program/syntax"
 )
 
@@ -196,28 +197,28 @@ func (o origins) source(ref syntax.Reference) Source {
 
 // observed completes the source of a live object or an input.
 func (o origins) observed(out *Source, names []string) {
-	var object map[string]any
+	var content map[string]any
 	below := names
 	switch {
 	case names[0] == "live" && len(names) > 2:
-		object, below = o.session.Live[names[1]][names[2]], names[3:]
+		content, below = o.session.Live[names[1]][names[2]], names[3:]
 	case names[0] == "inputs" && len(names) > 1:
 		below = names[min(3, len(names)):]
 		for _, found := range o.session.Inputs[names[1]].Objects {
 			if u := (&unstructured.Unstructured{Object: found}); len(names) < 4 || names[2] == "object" || u.GetName() == names[3] {
-				object = found
+				content = found
 			}
 		}
 		if len(names) > 2 && names[2] == "objects" {
 			below = names[min(4, len(names)):]
 		}
 	}
-	u := unstructured.Unstructured{Object: object}
-	if object != nil {
+	u := unstructured.Unstructured{Object: content}
+	if content != nil {
 		out.Object = u.GetKind() + "/" + u.GetName()
-		out.Given = has(object, below)
+		out.Given = has(content, below)
 	}
-	out.Secret = isSecret(object) && (len(below) == 0 || slices.Contains(secretFields, below[0]))
+	out.Secret = object.MayBeSecretIn(content) && (len(below) == 0 || slices.Contains(secretFields, below[0]))
 }
 
 // declared returns the lines that declare a field of the spec, and its default.

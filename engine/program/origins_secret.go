@@ -7,6 +7,7 @@ import (
 	"cuelang.org/go/cue/ast"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program/syntax"
 )
 
@@ -20,9 +21,9 @@ func (o origins) contentOfSecrets() []ast.Node {
 	var out []ast.Node
 	for _, components := range all {
 		for _, component := range fields(components) {
-			for _, object := range fields(lookup(component, "objects")) {
-				if kind, err := lookup(object, "kind").String(); err != nil || kind == secretKind {
-					out = append(out, contentOf(object)...)
+			for _, o := range fields(lookup(component, "objects")) {
+				if kind, err := lookup(o, "kind").String(); err != nil || object.MayBeSecret(kind) {
+					out = append(out, contentOf(o)...)
 				}
 			}
 		}

@@ -151,7 +151,7 @@ func (hk *hooks) named(ctx context.Context, c program.Component) (program.Compon
 	if err != nil {
 		return named, digest, err
 	}
-	if done := hk.states[c.Name]; done.Digest == plain && done.State == status.Verified && !slices.ContainsFunc(c.Objects, isSecret) {
+	if done := hk.states[c.Name]; done.Digest == plain && done.State == status.Verified && !slices.ContainsFunc(c.Objects, mayBeSecret) {
 		hk.states[c.Name] = HookState{Digest: digest, State: done.State}
 		return named, digest, nil
 	}

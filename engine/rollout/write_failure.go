@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
@@ -165,7 +166,7 @@ func fieldsOf(d ownership.Desired, err error) []cluster.FieldFault {
 		return e.Fields
 	}
 	var answer apierrors.APIStatus
-	if d.Ref().Kind == "Secret" || !errors.As(err, &answer) || answer.Status().Details == nil {
+	if object.MayBeSecret(d.Ref().Kind) || !errors.As(err, &answer) || answer.Status().Details == nil {
 		return nil
 	}
 	var out []cluster.FieldFault

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
 	"operetta.dev/engine/rollout"
@@ -136,7 +136,7 @@ func objectsOf(out render.Output) map[string]any {
 func secretsOf(out render.Output) map[string]bool {
 	secrets := map[string]bool{}
 	for _, o := range out.Objects() {
-		if o.Identity.GroupVersionKind.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
+		if object.MayBeSecret(o.Identity.Kind) {
 			addSecret(secrets, "objects", o.Component, o.Name)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/dryrun"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
 	"operetta.dev/engine/status"
@@ -288,7 +289,7 @@ func (r *run) live(c *comparison) map[string]any {
 	all := map[string]any{}
 	for at, ref := range r.session.Refs() {
 		component, name := at[0], at[1]
-		if ref.Kind == "Secret" {
+		if object.MayBeSecret(ref.Kind) {
 			addSecret(c.secrets, "live", component, name)
 		}
 		in(all, component)[name] = nil

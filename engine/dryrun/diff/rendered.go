@@ -36,7 +36,7 @@ type States struct {
 // removes from a list that is rendered do count. It learns the values of a Secret first.
 func (m *Mask) Rendered(s States) []Difference {
 	m.Learn(s.Live, s.Applied, s.Wanted)
-	r := &rendered{States: s, shown: &shownFields{mask: m, secret: isSecret(s.Wanted)}}
+	r := &rendered{States: s, shown: &shownFields{mask: m, secret: mayBeSecret(s.Wanted)}}
 	r.walk(place{}, relevantTo(s.Live), relevantTo(s.Applied), relevantTo(s.Wanted))
 	return r.out
 }
