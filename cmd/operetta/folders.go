@@ -58,7 +58,7 @@ func (f *folders) withdraw(ctx context.Context, dir string, served *program.Prog
 	delete(f.refused, dir)
 	f.operator.mu.Unlock()
 	if served == nil {
-		f.manager.Broken(dir, packageName(dir), gone)
+		f.manager.ReportBroken(dir, packageName(dir), gone)
 		return
 	}
 	if err := f.manager.Withdraw(ctx, served); err != nil {

@@ -273,7 +273,7 @@ func (o *operator) serveFirst(ctx context.Context, a firstLoad) (*folderWatch, e
 	w.tryLastGood(ctx)
 	o.reportBroken(ctx, a.dir, w.served, err)
 	if w.served == nil && ctx.Err() == nil {
-		o.manager.Broken(a.dir, packageName(a.dir), faultLocation(err))
+		o.manager.ReportBroken(a.dir, packageName(a.dir), faultLocation(err))
 	}
 	return w, nil
 }
@@ -305,7 +305,7 @@ func (o *operator) serve(ctx context.Context, dir string, next checkedPackage, r
 	delete(o.broken, dir)
 	delete(o.refused, dir)
 	o.mu.Unlock()
-	o.manager.Mended(dir, next.program.GroupVersionKind().GroupKind().String())
+	o.manager.ReportMended(dir, next.program.GroupVersionKind().GroupKind().String())
 	o.saveLastGood(dir, next.snapshot)
 	return nil
 }
@@ -339,7 +339,7 @@ func (o *operator) serveOrSwap(ctx context.Context, p, running *program.Program)
 		o.log.Info("package loaded", "package", p.Name(), "kind", p.GroupVersionKind().GroupKind().String(), "version", p.GroupVersionKind().Version, "digest", shortDigest(p.Digest()))
 	case running.Digest() == p.Digest():
 		// The CRD was applied nevertheless, because the cluster may have the one of a version in between.
-		if err := o.manager.Outdated(ctx, running, ""); err != nil {
+		if err := o.manager.ReportOutdated(ctx, running, ""); err != nil {
 			return err
 		}
 		o.log.Info("the package is unchanged again, the same version keeps running", "package", p.Name(), "digest", shortDigest(p.Digest()))

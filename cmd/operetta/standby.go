@@ -63,7 +63,7 @@ func (o *operator) install(ctx context.Context, definition *apiextensionsv1.Cust
 	if by := o.flags.options.ConversionWebhook(); by != nil {
 		definition = crd.WithConversion(definition, *by)
 	}
-	if unserved := crd.Unserved(definition); len(unserved) > 0 {
+	if unserved := crd.UnservedVersions(definition); len(unserved) > 0 {
 		o.log.Info("versions are not served, because this operator serves no webhook that would convert them", "definition", definition.Name, "versions", unserved, "served", crd.StorageVersion(definition))
 	}
 	return installCRD(ctx, o.config, o.log, o.flags.options.Namespaces, definition)
@@ -91,7 +91,7 @@ func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.
 		case err == nil && apihelpers.IsCRDConditionTrue(got, apiextensionsv1.Established):
 			lacking := ""
 			if follows {
-				lacking = crd.Lacks(got, wanted)
+				lacking = crd.MissingField(got, wanted)
 			}
 			if lacking == "" {
 				return o.join(ctx, got, wanted)

@@ -79,7 +79,7 @@ func (f statusFlags) list(ctx context.Context, s streams, words []string) ([]exp
 	if err != nil {
 		return nil, err
 	}
-	live, err := cluster.Uncached(on.config)
+	live, err := cluster.NewUncachedLive(on.config)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ func printCanaries(ctx context.Context, s streams, f clusterFlags) error {
 	if err != nil {
 		return err
 	}
-	live, err := cluster.Uncached(on.config)
+	live, err := cluster.NewUncachedLive(on.config)
 	if err != nil {
 		return err
 	}

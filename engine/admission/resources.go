@@ -311,7 +311,7 @@ func invalidObjects(c program.Component) fault.Faults {
 	}
 	var out fault.Faults
 	for _, f := range c.Faults {
-		f.Message += f.Position.Behind()
+		f.Message += f.Position.InBrackets()
 		if f.Path == "" {
 			f.Path = "components." + c.Name
 		}

@@ -25,15 +25,15 @@ import (
 // A Decision is what one reconcile does in memory.
 type Decision struct {
 	// Writes are the objects that it creates, changes and deletes, in order.
-	Writes []Write `json:"writes"`
+	Writes []ObjectWrite `json:"writes"`
 	// Status is that of the resource afterwards, or nil if it is gone.
 	Status map[string]any `json:"status,omitempty"`
 	// Failed is why it is retried.
 	Failed string `json:"failed,omitempty"`
 }
 
-// A Write is what becomes of one object.
-type Write struct {
+// An ObjectWrite is what becomes of one object.
+type ObjectWrite struct {
 	Verb   cluster.Operation `json:"verb"`
 	Object string            `json:"object"`
 	// Manifest is the object afterwards, without what only the API server sets, or nil for a deleted one.
@@ -93,7 +93,7 @@ func (c *Capsule) decide(ctx context.Context, from plan.Snapshot, v plan.Version
 	if err != nil {
 		return Decision{}, err
 	}
-	out := Decision{Writes: []Write{}}
+	out := Decision{Writes: []ObjectWrite{}}
 	err = w.Round(ctx, func(s dryrun.Step) {
 		for _, e := range s.Changes {
 			if !marksSecret(e) {
@@ -181,8 +181,8 @@ func asStored(u *unstructured.Unstructured) *unstructured.Unstructured {
 
 // writeOf returns a change as a Write. It has masks for the values of a Secret: a package may render some, and a capsule
 // has none.
-func writeOf(e cluster.ObjectChange) Write {
-	out := Write{Verb: e.Operation, Object: e.Ref.String()}
+func writeOf(e cluster.ObjectChange) ObjectWrite {
+	out := ObjectWrite{Verb: e.Operation, Object: e.Ref.String()}
 	if e.Operation != cluster.Deleted && e.Object != nil {
 		u := e.Object.DeepCopy()
 		for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {

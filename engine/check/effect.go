@@ -41,7 +41,7 @@ func (c *checker) ineffective(ctx context.Context, selections []selection) error
 		}, at.selection})
 	}
 	if len(looked) > maxEffects {
-		c.report.Parts = append(c.report.Parts, Part{Path: "inputs", Unit: "fields with a default", Tried: maxEffects, Of: len(looked)})
+		c.report.Parts = append(c.report.Parts, Truncation{Path: "inputs", Unit: "fields with a default", Tried: maxEffects, Of: len(looked)})
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (t *trial) changesWith(ctx context.Context, s *sample) (bool, error) {
 func (t *trial) saysWith(ctx context.Context) (program.Rollout, error) {
 	for ref := range t.given {
 		if live := t.world.Get(ref); live != nil {
-			if err := t.world.Cluster.Remove(ref, live.GetUID()); err != nil {
+			if err := t.world.Cluster.DeleteInBackground(ref, live.GetUID()); err != nil {
 				return program.Rollout{}, fmt.Errorf("an input: %w", err)
 			}
 		}

@@ -125,13 +125,13 @@ func dashed(name string) string {
 func (t *trial) putInput(ref cluster.Ref, u *unstructured.Unstructured) error {
 	t.given[ref] = u.DeepCopy().Object
 	if live := t.world.Get(ref); live != nil {
-		if err := t.world.Cluster.Remove(ref, live.GetUID()); err != nil {
+		if err := t.world.Cluster.DeleteInBackground(ref, live.GetUID()); err != nil {
 			return err
 		}
 	}
 	t.uids++
 	u.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", t.uids)))
-	t.world.Leave(ref)
+	t.world.ExcludeFromControllers(ref)
 	_, err := t.world.Put(u)
 	return err
 }
@@ -213,7 +213,7 @@ func (t *trial) neverNamed(input string) bool {
 
 // provided returns the place where the same component provides for the absence of what it waits for, or of what is
 // around that.
-func (t *trial) provided(component string, missing syntax.Reference) (syntax.Defaulted, bool) {
+func (t *trial) provided(component string, missing syntax.Reference) (syntax.DefaultedField, bool) {
 	within := func(a, b []string) bool { return len(a) <= len(b) && slices.Equal(a, b[:len(a)]) }
 	for _, r := range t.program.Syntax().References() {
 		if r.Position != missing.Position || !within(missing.Path, r.Path) {
@@ -225,5 +225,5 @@ func (t *trial) provided(component string, missing syntax.Reference) (syntax.Def
 			}
 		}
 	}
-	return syntax.Defaulted{}, false
+	return syntax.DefaultedField{}, false
 }

@@ -19,7 +19,7 @@ import (
 
 // An evaluator is a program that remembers, and the session that it was asked about last.
 type evaluator struct {
-	*dryrun.Remembering
+	*dryrun.CachingProgram
 
 	last program.Session
 }
@@ -27,7 +27,7 @@ type evaluator struct {
 // Evaluate returns what Program.Evaluate returns.
 func (e *evaluator) Evaluate(s program.Session) (program.Rollout, error) {
 	e.last = s
-	return e.Remembering.Evaluate(s)
+	return e.CachingProgram.Evaluate(s)
 }
 
 // settled is a case that became ready, what was evaluated in the end, and the objects of inputs with which it was.
@@ -40,7 +40,7 @@ type settled struct {
 // hidden finds defaults that hide an error: the alternative that they stand for fails in every case in which it is
 // evaluated and what it refers to is there. To see whether it fails, the package is compiled without the default.
 func (c *checker) hidden(ctx context.Context) error {
-	all := syntax.Arms(c.program.Syntax())
+	all := syntax.PreferredAlternatives(c.program.Syntax())
 	arms := all[:min(len(all), maxEffects)]
 	tried := 0
 	for _, g := range c.together(arms) {
@@ -54,7 +54,7 @@ func (c *checker) hidden(ctx context.Context) error {
 		tried += len(g.arms)
 	}
 	if tried < len(all) {
-		c.report.Parts = append(c.report.Parts, Part{Path: "defaults", Unit: "preferred alternatives", Tried: tried, Of: len(all)})
+		c.report.Parts = append(c.report.Parts, Truncation{Path: "defaults", Unit: "preferred alternatives", Tried: tried, Of: len(all)})
 	}
 	return nil
 }
@@ -62,13 +62,13 @@ func (c *checker) hidden(ctx context.Context) error {
 // alike are preferred alternatives that may hide an error in the same cases. They are tried together: in most packages
 // none fails, and each compilation costs more than many evaluations.
 type alike struct {
-	arms  []syntax.Arm
+	arms  []syntax.PreferredAlternative
 	cases []settled
 }
 
 // together returns alternatives by the cases in which they may hide an error, so that however many cases there are, there
 // is at most one compilation for each alternative until one fails.
-func (c *checker) together(arms []syntax.Arm) (out []*alike) {
+func (c *checker) together(arms []syntax.PreferredAlternative) (out []*alike) {
 	known := map[string]*alike{}
 	for _, arm := range arms {
 		key, cases := make([]byte, len(c.settled)), []settled(nil)
@@ -89,7 +89,7 @@ func (c *checker) together(arms []syntax.Arm) (out []*alike) {
 // mayHide reports whether the default of an alternative may hide an error in a session. One that refers to what is not
 // there waits. A value of a live object beside a default of the same type fits where the default does, or there is another
 // value that does: that of the default.
-func mayHide(arm syntax.Arm, s program.Session) bool {
+func mayHide(arm syntax.PreferredAlternative, s program.Session) bool {
 	if !isThere(arm, s) {
 		return false
 	}
@@ -107,7 +107,7 @@ func (c *checker) unhide(ctx context.Context, g *alike) (over bool, err error) {
 	for _, arm := range g.arms {
 		one := h
 		if len(g.arms) > 1 {
-			one = &hiding{checker: c, arms: []syntax.Arm{arm}}
+			one = &hiding{checker: c, arms: []syntax.PreferredAlternative{arm}}
 		}
 		if over, err = one.conclude(ctx, g.cases); err != nil || over {
 			return over, err
@@ -120,10 +120,10 @@ func (c *checker) unhide(ctx context.Context, g *alike) (over bool, err error) {
 type hiding struct {
 	*checker
 
-	arms []syntax.Arm
+	arms []syntax.PreferredAlternative
 	// without is the package without the defaults of the alternatives, and failing the one that fails where it would
 	// evaluate one of them. They are nil until they are needed.
-	without, failing *dryrun.Remembering
+	without, failing *dryrun.CachingProgram
 }
 
 // first returns the first case in which an alternative fails, or nil.
@@ -140,7 +140,7 @@ func (h *hiding) first(cases []settled) (first *settled, over bool, err error) {
 }
 
 // isThere reports whether everything that an alternative refers to is there in a session.
-func isThere(arm syntax.Arm, s program.Session) bool {
+func isThere(arm syntax.PreferredAlternative, s program.Session) bool {
 	return !slices.ContainsFunc(arm.References, func(r syntax.Reference) bool { return valueIn(s, r.Path) == nil })
 }
 
@@ -167,25 +167,25 @@ func valueIn(s program.Session, path []string) any {
 
 // fails returns the first thing that is wrong with a session only if the alternatives have no defaults.
 func (h *hiding) fails(s program.Session) (fault.Fault, bool, error) {
-	return h.differs(s, &h.without, program.Preferring)
+	return h.differs(s, &h.without, program.WithoutDefaults)
 }
 
 // evaluates reports whether a session has an alternative evaluated.
 func (h *hiding) evaluates(s program.Session) (bool, error) {
-	_, is, err := h.differs(s, &h.failing, program.Failing)
+	_, is, err := h.differs(s, &h.failing, program.FailingAt)
 	return is, err
 }
 
 // differs returns the first thing that is wrong with a session only in a package that is changed.
-func (h *hiding) differs(s program.Session, changed **dryrun.Remembering, change func(*program.Program, []syntax.Arm) (*program.Program, error)) (fault.Fault, bool, error) {
+func (h *hiding) differs(s program.Session, changed **dryrun.CachingProgram, change func(*program.Program, []syntax.PreferredAlternative) (*program.Program, error)) (fault.Fault, bool, error) {
 	if *changed == nil {
 		p, err := change(h.program, h.arms)
 		if err != nil {
 			return fault.Fault{}, false, err
 		}
-		*changed = dryrun.NewRemembering(p)
+		*changed = dryrun.NewCachingProgram(p)
 	}
-	before, ok := wrongs(h.evaluator.Remembering, s)
+	before, ok := wrongs(h.evaluator.CachingProgram, s)
 	after, decided := wrongs(*changed, s)
 	if !ok || !decided {
 		return fault.Fault{}, false, nil // whatever it is, it is no matter of these alternatives
@@ -199,7 +199,7 @@ func (h *hiding) differs(s program.Session, changed **dryrun.Remembering, change
 }
 
 // wrongs returns what is wrong with a session, except in components that are excluded. It is not ok if nothing can be said.
-func wrongs(p *dryrun.Remembering, s program.Session) (out fault.Faults, ok bool) {
+func wrongs(p *dryrun.CachingProgram, s program.Session) (out fault.Faults, ok bool) {
 	r, err := p.Evaluate(s)
 	if undecided, is := errors.AsType[*program.UndecidedError](err); is {
 		return undecided.Faults, true

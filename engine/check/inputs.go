@@ -143,7 +143,7 @@ func inputReads(p *program.Program) []*inputRead {
 }
 
 // decode notes what is decoded. A text in base64 that is decoded further counts as what is in it.
-func (p *part) decode(d syntax.Decoded) {
+func (p *part) decode(d syntax.DecodedText) {
 	p.base64 = p.base64 || d.Format == syntax.FormatBase64
 	if p.decodes == "" || p.decodes == syntax.FormatBase64 {
 		p.decodes = d.Format

@@ -82,17 +82,17 @@ func (r *reaching) shows(known fault.Fault, types fault.Faults, s program.Sessio
 	}
 	return slices.ContainsFunc(types, func(f fault.Fault) bool {
 		return isAt(f, known.Position) && lastName(f.Path) == lastName(known.Path) && f.Message == known.Message &&
-			(fault.Names(f.Path)[0] != "components" || r.renders(f, nil, s)) // the types judge what is excluded, too
+			(fault.SplitPath(f.Path)[0] != "components" || r.renders(f, nil, s)) // the types judge what is excluded, too
 	})
 }
 
 // renders reports whether a session has the component of a fault at a path of it, and its object if the path leads into one.
 func (r *reaching) renders(known fault.Fault, _ fault.Faults, s program.Session) bool {
-	path := fault.Names(known.Path)
+	path := fault.SplitPath(known.Path)
 	if len(path) < 2 || path[0] != "components" {
 		return false
 	}
-	out, err := r.evaluator.Remembering.Evaluate(s)
+	out, err := r.evaluator.CachingProgram.Evaluate(s)
 	if err != nil {
 		return false
 	}
@@ -116,13 +116,13 @@ func (r *reaching) reads(s program.Session, path []string) bool {
 	if object == nil {
 		return false
 	}
-	was, wasErr := r.evaluator.Remembering.Evaluate(s)
+	was, wasErr := r.evaluator.CachingProgram.Evaluate(s)
 	for _, value := range []any{int64(7), "text", true, map[string]any{}} {
 		with := s
 		with.Live = maps.Clone(s.Live)
 		with.Live[path[1]] = maps.Clone(s.Live[path[1]])
 		with.Live[path[1]][path[2]], _ = put(object, path[3:], value).(map[string]any)
-		is, err := r.evaluator.Remembering.Evaluate(with)
+		is, err := r.evaluator.CachingProgram.Evaluate(with)
 		if (err == nil) != (wasErr == nil) || !reflect.DeepEqual(was, is) {
 			return true
 		}

@@ -262,7 +262,7 @@ func (t *trial) serveUnknown(d reconcile.Preview) {
 	for _, c := range d.Rollout.Components {
 		for _, o := range c.Objects {
 			kind := o.Identity.GroupVersionKind
-			if _, removed := cluster.RemovalOf(kind); removed {
+			if _, removed := cluster.APIRemovalOf(kind); removed {
 				continue
 			}
 			if _, err := t.world.Scope(kind); cluster.IsKindNotServed(err) && o.Identity.Known() {

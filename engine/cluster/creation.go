@@ -190,9 +190,9 @@ func (l *Live) before(ctx context.Context, u *unstructured.Unstructured) (*unstr
 // response.
 type answerKey struct{}
 
-// WithAnswers returns a configuration whose clients report the status code of each response to a
+// WithStatusCodes returns a configuration whose clients report the status code of each response to a
 // Live. Without it, a Live does not notice that an object which it meant to create existed.
-func WithAnswers(config *rest.Config) *rest.Config {
+func WithStatusCodes(config *rest.Config) *rest.Config {
 	out := rest.CopyConfig(config)
 	out.Wrap(func(inner http.RoundTripper) http.RoundTripper { return answers{inner} })
 	return out

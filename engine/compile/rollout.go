@@ -175,8 +175,8 @@ func (t *rolloutTranslator) status() error {
 // sameMissing errors unless a value with holes lacks all that the value of the session does. What
 // is missing is the same in all of a shape.
 func (t *rolloutTranslator) sameMissing(v, known cue.Value) error {
-	missing := fault.Of(v.Validate(cue.Concrete(true)), v)
-	for _, f := range fault.Of(known.Validate(cue.Concrete(true)), known) {
+	missing := fault.FromCUE(v.Validate(cue.Concrete(true)), v)
+	for _, f := range fault.FromCUE(known.Validate(cue.Concrete(true)), known) {
 		if !slices.ContainsFunc(missing, func(m fault.Fault) bool { return m.Code == f.Code && m.Path == f.Path && m.Origin == f.Origin }) {
 			return t.fail(v, "values decide whether it is complete")
 		}

@@ -51,7 +51,7 @@ type fairQueue struct {
 	priorities map[ctrl.Request]int
 	turns      requestTurns
 	// history is told why requests are added, and when they are handed out. nil remembers nothing.
-	history *history.Of
+	history *history.KindLog
 	// uid returns the UID of a resource for the history, or "" for one that is gone.
 	uid func(types.NamespacedName) types.UID
 	// own are the priorities that requests had before they were parked or given a turn, until they have a worker.
@@ -143,7 +143,7 @@ func (q *fairQueue) GetWithPriority() (ctrl.Request, int, bool) {
 		req, priority, shutdown := q.PriorityQueue.GetWithPriority()
 		if shutdown || q.handOut(req, priority) && q.admit(req, priority) {
 			if !shutdown {
-				q.history.HandOut(req.NamespacedName)
+				q.history.NoteDequeued(req.NamespacedName)
 			}
 			return req, min(q.takeOwn(req, priority), 0), shutdown
 		}

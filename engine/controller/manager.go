@@ -183,7 +183,7 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 // clientConfig returns how a manager sends requests. Answers are not compressed: to unpack them costs a manager more than a
 // network near an API server does, and to pack them costs the API server still more. The managers of Kubernetes do the same.
 func clientConfig(config *rest.Config) *rest.Config {
-	out := cluster.WithAnswers(config)
+	out := cluster.WithStatusCodes(config)
 	out.DisableCompression = true
 	return out
 }

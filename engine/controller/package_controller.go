@@ -32,7 +32,7 @@ import (
 type packageController struct {
 	name     string
 	limits   *eventRateLimits
-	history  *history.Of
+	history  *history.KindLog
 	enqueuer enqueuer
 	fair     *fairQueue
 	// program is the version of the package that the next reconcile uses.
@@ -135,7 +135,7 @@ func (m *Manager) Serve(p *program.Program) error { return m.ServeOutdated(p, ""
 // says that, and what is wrong with the present one. Some are reconciled with the version of a canary, if it is not nil.
 func (m *Manager) ServeOutdated(p *program.Program, fault string, canary *packages.Canary) error {
 	kind := p.GroupVersionKind().GroupKind()
-	c := &packageController{name: p.Name(), capsules: m.options.Capsules, limits: newEventRateLimits(m.options.Log), fair: newFairQueue(m.workers(), m.suspect), history: m.history.Of(kind)}
+	c := &packageController{name: p.Name(), capsules: m.options.Capsules, limits: newEventRateLimits(m.options.Log), fair: newFairQueue(m.workers(), m.suspect), history: m.history.ForKind(kind)}
 	c.fair.history = c.history
 	c.use(m.takePrepared(p), fault)
 	c.canary.Store(m.canaryVersion(c, canary))

@@ -59,7 +59,7 @@ func newBackoffReconciler(f reconcileFunc, running *runningReconciles, kind stri
 		measured:         measured,
 		fair:             fair,
 		kind:             kind,
-		spent:            worker.Spent,
+		spent:            worker.ProcessorTimeSpent,
 		requeueAfter:     map[ctrl.Request]time.Duration{},
 	}
 }
@@ -97,7 +97,7 @@ func resultOf(again time.Duration, err error) metrics.Result {
 var historyResults = map[metrics.Result]history.Result{metrics.Success: history.Success, metrics.RequeueAfter: history.RequeueAfter, metrics.Error: history.Error}
 
 // history returns the history of the resources, or nil.
-func (r *backoffReconciler) history() *history.Of {
+func (r *backoffReconciler) history() *history.KindLog {
 	if r.fair == nil {
 		return nil
 	}

@@ -34,8 +34,8 @@ func withoutConversion(crd *apiextensionsv1.CustomResourceDefinition) {
 	crd.Annotations[ConvertedAnnotation] = strings.Join(converted, ",")
 }
 
-// Unserved returns the versions of a definition that are not served only because nobody converts them.
-func Unserved(crd *apiextensionsv1.CustomResourceDefinition) []string {
+// UnservedVersions returns the versions of a definition that are not served only because nobody converts them.
+func UnservedVersions(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	text := crd.Annotations[ConvertedAnnotation]
 	if text == "" {
 		return nil
@@ -50,7 +50,7 @@ func WithConversion(crd *apiextensionsv1.CustomResourceDefinition, by apiextensi
 		return crd
 	}
 	out := crd.DeepCopy()
-	unserved := Unserved(crd)
+	unserved := UnservedVersions(crd)
 	if len(unserved) > 0 {
 		out.Annotations[ConvertedAnnotation] = "" // of whoever has applied it before, too
 	}

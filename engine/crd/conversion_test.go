@@ -56,7 +56,7 @@ func TestOnlyWhatIsConvertedIsServed(t *testing.T) {
 			if diff := cmp.Diff(tc.served, served(tc.crd)); diff != "" {
 				t.Errorf("%s: served (-want +got):\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(tc.unserved, crd.Unserved(tc.crd)); diff != "" {
+			if diff := cmp.Diff(tc.unserved, crd.UnservedVersions(tc.crd)); diff != "" {
 				t.Errorf("%s: not served (-want +got):\n%s", tc.reason, diff)
 			}
 			if err := conform.Check(tc.crd); err != nil {

@@ -7,9 +7,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Lacks returns what a definition of the cluster does not have of another one: a version that is served, or the path of a field that is
+// MissingField returns what a definition of the cluster does not have of another one: a version that is served, or the path of a field that is
 // missing or of another type, or "". Whoever works by the other one would lose such fields.
-func Lacks(present, wanted *apiextensionsv1.CustomResourceDefinition) string {
+func MissingField(present, wanted *apiextensionsv1.CustomResourceDefinition) string {
 	for _, v := range wanted.Spec.Versions {
 		if !v.Served {
 			continue

@@ -95,7 +95,7 @@ func (m *mirror) get(ctx context.Context, ref cluster.Ref) error {
 		err := m.getOne(ctx, namespace)
 		if apierrors.IsForbidden(err) { // whoever may read objects in it knows that it exists
 			m.have[namespace.Identity()] = true
-			m.world.Cluster.Namespaces(ref.Namespace)
+			m.world.Cluster.RequireNamespaces(ref.Namespace)
 			err = nil
 		}
 		if err != nil {
@@ -158,7 +158,7 @@ func (m *mirror) copy(u *unstructured.Unstructured) error {
 		u.SetFinalizers(slices.DeleteFunc(u.GetFinalizers(), func(f string) bool { return f != cluster.TeardownFinalizer }))
 	}
 	for _, o := range u.GetOwnerReferences() {
-		m.world.Cluster.Elsewhere(o.UID)
+		m.world.Cluster.AssumeExists(o.UID)
 	}
 	m.before = append(m.before, m.world.watch.Next()...)
 	_, err := m.world.Put(u)

@@ -264,7 +264,7 @@ func (e *Evaluator) expected(t *compile.Template, view program.View) (program.Ro
 		return program.Rollout{}, false
 	}
 	r, err := t.Eval(view.Values())
-	return r, err == nil && e.Views().Bounded(view, r)
+	return r, err == nil && e.Views().WithinLimits(view, r)
 }
 
 // confirm returns what CUE says of a session, of which a template says what is expected. One of some confirmations compares
@@ -303,7 +303,7 @@ func (e *Evaluator) byTemplate(ctx context.Context, s program.Session, view prog
 	if err != nil {
 		return program.Rollout{}, guarded
 	}
-	if !e.Views().Bounded(view, r) {
+	if !e.Views().WithinLimits(view, r) {
 		return program.Rollout{}, unbounded
 	}
 	if e.hits.Add(1)%int64(e.options.CheckEvery) == 0 && !e.agrees(ctx, s, r, at) {

@@ -51,7 +51,7 @@ func Stamp(owner Owner, component string, o program.Object, at StampOptions) (De
 	u := &unstructured.Unstructured{Object: maps.Clone(o.Manifest)} // only what is stamped is copied
 	u.Object["metadata"] = runtime.DeepCopyJSONValue(u.Object["metadata"])
 	u.SetNamespace(RefOf(o, owner.Namespace, at.Scope).Namespace)
-	if err := Within(at.Reach, owner, cluster.RefOf(u)); err != nil {
+	if err := CheckReach(at.Reach, owner, cluster.RefOf(u)); err != nil {
 		return d, fmt.Errorf("object %s: %w", o.Name, err)
 	}
 	if problem := wrongName(component); problem != "" {
@@ -93,10 +93,10 @@ func outside(namespace string, owner Owner) bool {
 	return owner.Namespace != "" && namespace != owner.Namespace
 }
 
-// Within errors with a *program.OutOfReachError if a package does not reach an object. Without that
+// CheckReach errors with a *program.OutOfReachError if a package does not reach an object. Without that
 // check, any user who can write a resource in one namespace could write objects beyond their own
 // permissions. The namespace of ref is empty if and only if the object is cluster-scoped.
-func Within(reach program.Reach, owner Owner, ref cluster.Ref) error {
+func CheckReach(reach program.Reach, owner Owner, ref cluster.Ref) error {
 	return reach.MayOwn(owner.Namespace, ref.GroupVersionKind.GroupKind(), ref.Namespace)
 }
 
@@ -107,9 +107,9 @@ func Mark(u *unstructured.Unstructured, owner Owner) {
 	annotate(u, OwnerUIDAnnotation, string(owner.UID))
 }
 
-// Remark copies the engine's marks and the owner reference of a desired object to the live one, and
+// CopyMarks copies the engine's marks and the owner reference of a desired object to the live one, and
 // leaves everything else as it is.
-func Remark(live *unstructured.Unstructured, want Desired) {
+func CopyMarks(live *unstructured.Unstructured, want Desired) {
 	label(live, want.Manifest.GetLabels()[OwnerLabel])
 	for _, mark := range []string{OwnerAnnotation, OwnerUIDAnnotation, ComponentAnnotation, AfterAnnotation, DeleteAnnotation, AdoptAnnotation, SaltAnnotation} {
 		if value := want.Manifest.GetAnnotations()[mark]; value != "" {

@@ -98,7 +98,7 @@ func (s side) component(name string) *program.Component {
 // hasHook reports whether a component may be one of the hooks of a version. Those run once for their content, and what
 // they leave behind is deleted only with another content, which the plan shows.
 func (s side) hasHook(component string) bool {
-	return slices.ContainsFunc(s.last.Hooks, func(h program.Hook) bool { return h.Component.Name == component || h.StandsFor(component) })
+	return slices.ContainsFunc(s.last.Hooks, func(h program.Hook) bool { return h.Component.Name == component || h.MayBe(component) })
 }
 
 // object returns what a version renders as an object of a component, or nil.

@@ -82,7 +82,7 @@ func (c *Config) faults(v cue.Value, layers []Layer) fault.Faults {
 	if faults := c.lockedFaults(layers); len(faults) > 0 {
 		return faults
 	}
-	faults := fault.Of(v.Validate(), v)
+	faults := fault.FromCUE(v.Validate(), v)
 	for i, f := range faults {
 		path := below(f.Path)
 		by := setBy(layers, path)
@@ -135,7 +135,7 @@ func (c *Config) hint(path []string) string {
 		return "nothing can be set there"
 	}
 	hint := "there are " + strings.Join(known, ", ")
-	if near, ok := Nearest(path[last], known); ok {
+	if near, ok := ClosestName(path[last], known); ok {
 		hint = didYouMean(near) + " " + hint
 	}
 	return hint

@@ -151,14 +151,14 @@ func specData(v cue.Value) (map[string]any, error) {
 	}
 	out, is := plain.(map[string]any)
 	if !is {
-		return nil, fault.Faults{{Position: fault.At(v.Pos()), Path: "spec", Message: "it is not a struct"}}
+		return nil, fault.Faults{{Position: fault.PositionAt(v.Pos()), Path: "spec", Message: "it is not a struct"}}
 	}
 	return out, nil
 }
 
 // specFaults returns what is wrong with a spec, with paths from the spec on.
 func specFaults(v cue.Value, err error, name string) fault.Faults {
-	out := fault.Of(err, v)
+	out := fault.FromCUE(err, v)
 	for i := range out {
 		// CUE writes paths from the root of the package, or from where the values met.
 		_, below, found := strings.Cut(out[i].Path+".", "."+name+".")

@@ -255,12 +255,12 @@ func requeueAfter(v cue.Value) (time.Duration, fault.Faults) {
 	}
 	s, err := v.String()
 	if err != nil {
-		own, _ := ofComponent("", fault.Of(v.Validate(), v)) // none when it is not decidable yet
+		own, _ := ofComponent("", fault.FromCUE(v.Validate(), v)) // none when it is not decidable yet
 		return 0, own
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return 0, fault.Faults{{Position: fault.At(v.Pos()), Path: "requeueAfter", Message: err.Error()}}
+		return 0, fault.Faults{{Position: fault.PositionAt(v.Pos()), Path: "requeueAfter", Message: err.Error()}}
 	}
 	return d, nil
 }

@@ -33,7 +33,7 @@ func (s *Static) LiveFaults(kinds *Kinds) (out fault.Faults) {
 		}
 		name := r.Path[depth+at]
 		_, custom := kinds.customType(kind)
-		if _, near := Nearest(name, known); !near && !is && !custom {
+		if _, near := ClosestName(name, known); !near && !is && !custom {
 			continue
 		}
 		path := r.Path[:depth+at+1]

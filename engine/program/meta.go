@@ -79,7 +79,7 @@ func readMeta(static cue.Value, index *syntax.Index) (m Meta, faults fault.Fault
 	stored := slices.DeleteFunc(slices.Clone(versions), func(v VersionMeta) bool { return !v.Storage })
 	switch {
 	case err != nil:
-		faults = append(faults, fault.Of(err, static)...)
+		faults = append(faults, fault.FromCUE(err, static)...)
 	case len(versions) == 0:
 		lacking("versions", "for example versions: v1: spec: #Spec")
 	case len(stored) != 1:
@@ -157,7 +157,7 @@ func columnsOf(version cue.Value) []Column {
 // specDoc returns the author's doc comment of a spec.
 func specDoc(spec cue.Value) string {
 	for _, g := range spec.Doc() {
-		if !fault.At(g.Pos()).IsContract() {
+		if !fault.PositionAt(g.Pos()).IsContract() {
 			return strings.TrimSpace(g.Text())
 		}
 	}

@@ -108,7 +108,7 @@ func namesIn(v cue.Value) []string {
 func writtenBy(v cue.Value) []ast.Node {
 	var out []ast.Node
 	for _, n := range sourcesOf(v) {
-		if at := fault.At(n.Pos()); at.File != "" && !at.IsContract() && !slices.Contains(out, n) {
+		if at := fault.PositionAt(n.Pos()); at.File != "" && !at.IsContract() && !slices.Contains(out, n) {
 			out = append(out, n)
 		}
 	}

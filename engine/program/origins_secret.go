@@ -15,7 +15,7 @@ import (
 // may turn out to be Secrets.
 func (o origins) contentOfSecrets() []ast.Node {
 	all := []cue.Value{lookup(o.root, "components")}
-	for _, phase := range Phases {
+	for _, phase := range HookPhases {
 		all = append(all, lookup(o.root, "hooks", string(phase)))
 	}
 	var out []ast.Node

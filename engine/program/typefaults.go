@@ -56,7 +56,7 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 		judge(name, component)
 	}
 	hooks := lookup(root, "hooks")
-	for _, phase := range Phases {
+	for _, phase := range HookPhases {
 		if !hooks.Exists() {
 			break
 		}
@@ -177,7 +177,7 @@ func (j *typeJudge) structure(schema, v cue.Value, path []cue.Selector) {
 
 // typeHint returns which field was probably meant. There are too many to list them.
 func typeHint(name string, known []string) string {
-	if near, ok := Nearest(name, known); ok {
+	if near, ok := ClosestName(name, known); ok {
 		return didYouMean(near)
 	}
 	return "its kind has no such field"
@@ -246,7 +246,7 @@ func (j *typeJudge) scalar(schema, v cue.Value, path []cue.Selector) {
 		return
 	}
 	whole := schema.FillPath(cue.Path{}, value)
-	for _, f := range fault.Of(whole.Validate(), whole) {
+	for _, f := range fault.FromCUE(whole.Validate(), whole) {
 		j.report(fault.Fault{Code: f.Code, Position: j.at, Message: f.Message}, path)
 		return
 	}

@@ -31,7 +31,7 @@ func comprehensionsOf(v cue.Value) (comprehensionState, fault.Faults) {
 	}
 	switch why := ownFaults(v); {
 	case len(why) == 0:
-		return masked, fault.Of(v.Err(), v)
+		return masked, fault.FromCUE(v.Err(), v)
 	case !cue.IsIncomplete(v.Err()):
 		return wrong, why
 	default:
@@ -178,7 +178,7 @@ func ownFaults(v cue.Value) fault.Faults {
 	if !cue.IsIncomplete(err) && hasFaultyField(v) {
 		return nil
 	}
-	return fault.Of(err, v)
+	return fault.FromCUE(err, v)
 }
 
 func hasFaultyField(v cue.Value) bool {

@@ -44,7 +44,7 @@ func (e *evaluator) crFaults(cr cue.Value) fault.Faults {
 	if err == nil {
 		return nil
 	}
-	faults, schema := fault.Of(err, cr), e.static.CRSchema()
+	faults, schema := fault.FromCUE(err, cr), e.static.CRSchema()
 	for i, f := range faults {
 		// The user of the resource knows spec.replicas, not cr.spec.replicas.
 		f.Path = strings.TrimPrefix(f.Path, "cr.")

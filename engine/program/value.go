@@ -68,7 +68,7 @@ func toGo(v cue.Value) (any, error) {
 
 // unfit returns the fault of a concrete value that cannot be part of a Kubernetes object.
 func unfit(v cue.Value, message string) fault.Fault {
-	return fault.Fault{Position: fault.At(v.Pos()), Path: v.Path().String(), Message: message}
+	return fault.Fault{Position: fault.PositionAt(v.Pos()), Path: v.Path().String(), Message: message}
 }
 
 func structToGo(v cue.Value) (any, error) {

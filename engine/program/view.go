@@ -196,9 +196,9 @@ func (s Session) secrets() map[string]any {
 	return out
 }
 
-// Bounded reports whether a view, and the rollout that was made of it without Evaluate, are within
+// WithinLimits reports whether a view, and the rollout that was made of it without Evaluate, are within
 // the limits of the package. Evaluate says what is beyond which of them.
-func (v *Views) Bounded(view View, r Rollout) bool {
+func (v *Views) WithinLimits(view View, r Rollout) bool {
 	if !v.limits.holds(view) {
 		return false
 	}

@@ -79,7 +79,7 @@ func TestAShadowOnlyReads(t *testing.T) {
 		{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Writes: true, Elsewhere: []string{"far"}},
 		{GroupKind: schema.GroupKind{Kind: "Secret"}},
 	}
-	p := rbac.Package{Uses: vet.Uses{Kinds: kinds, Binds: []vet.Bind{{Role: "admin"}}}, Kind: schema.GroupKind{Group: "example.com", Kind: "Shop"}, Plural: "shops"}
+	p := rbac.Package{Uses: vet.Uses{Kinds: kinds, Binds: []vet.BoundRole{{Role: "admin"}}}, Kind: schema.GroupKind{Group: "example.com", Kind: "Shop"}, Plural: "shops"}
 	o := rbac.Options{Namespaces: object.Namespaces{"home"}, LeaderElectionID: "lease", InstallsCRDs: true, SecureMetrics: true, ConfigMapNamespace: "ops", ConfigMap: "config"}
 	operator := rbac.Permissions([]rbac.Package{p}, rbac.Plurals{}, []string{"shops.example.com"}, o)
 	o.Shadow = true

@@ -58,7 +58,7 @@ type Package interface {
 	// Version identifies what the package reads of a session, except the live objects.
 	Version(session program.Session) string
 	// MayRun reports whether there may be hooks of a phase.
-	MayRun(phase program.Phase) bool
+	MayRun(phase program.HookPhase) bool
 }
 
 var _ Package = (*program.Program)(nil)
@@ -253,7 +253,7 @@ func (s *state) rebuild(ctx context.Context) error {
 	if err := s.memory.writes.rebuild(s.Now()); err != nil {
 		return err // it is removed again and again
 	}
-	objects, err := s.Cluster.Owned(ctx, s.owner.Searched(), ownership.OwnerLabel, s.owner.Label())
+	objects, err := s.Cluster.Owned(ctx, s.owner.SearchNamespace(), ownership.OwnerLabel, s.owner.Label())
 	if err != nil {
 		return fmt.Errorf("rebuilding the inventory: %w", err)
 	}
@@ -312,7 +312,7 @@ func (s *state) mayBeInSync() bool {
 func (s *state) isReported(result rollout.Result) bool {
 	would := *s
 	would.inventory, would.hookStates = result.Inventory, result.HookStates
-	return status.Same(s.before, would.build(result.Completion)) && (!result.NeedsFinalizer || slices.Contains(s.cr.GetFinalizers(), Finalizer))
+	return status.Equal(s.before, would.build(result.Completion)) && (!result.NeedsFinalizer || slices.Contains(s.cr.GetFinalizers(), Finalizer))
 }
 
 // reportNotStarted reports a rollout that cannot start. The objects stay as they are.

@@ -28,7 +28,7 @@ func (s *state) teardown(ctx context.Context) (time.Duration, error) {
 // deleteObjects deletes the objects of the inventory, and needs nothing else.
 func (s *state) deleteObjects(ctx context.Context) (time.Duration, error) {
 	if slices.Contains(s.cr.GetFinalizers(), metav1.FinalizerOrphanDependents) {
-		s.inventory = s.inventory.Orphaned() // kubectl delete --cascade=orphan
+		s.inventory = s.inventory.OrphanAll() // kubectl delete --cascade=orphan
 	}
 	result, failure := rollout.Teardown(ctx, s.Cluster, s.owner, s.inventory)
 	s.inventory = result.Inventory

@@ -132,7 +132,7 @@ func (c *Client) fetch(v module.Version, own signature.Keys) (fs.FS, *Verified, 
 	}
 	location, known := resolver.ResolveToLocation(v.BasePath(), v.Version())
 	switch {
-	case !known && c.Notes(own): // the cache may have it nevertheless
+	case !known && c.RecordsVerification(own): // the cache may have it nevertheless
 		return nil, nil, errorf(NotAllowed, "%s has no registry according to CUE_REGISTRY, so that its signatures cannot be verified", v)
 	case !known:
 		files, err := c.fetchCached(ctx, resolver, v, "")

@@ -37,7 +37,7 @@ type Verified struct {
 // and those of the caller, so that neither weakens the other. It errors if the policy refuses the repository.
 func (c *Client) demands(repository string, own signature.Keys) ([]signature.Keys, error) {
 	var out []signature.Keys
-	switch demand, keys := c.options.Policy.Of(repository); demand {
+	switch demand, keys := c.options.Policy.ForRepository(repository); demand {
 	case signature.Nothing:
 	case signature.Signed:
 		out = append(out, keys)
@@ -50,8 +50,8 @@ func (c *Client) demands(repository string, own signature.Keys) ([]signature.Key
 	return out, nil
 }
 
-// Still errors if an artifact that was verified before is none that is accepted now. It asks no registry.
-func (c *Client) Still(v Verified, own signature.Keys) error {
+// CheckVerified errors if an artifact that was verified before is none that is accepted now. It asks no registry.
+func (c *Client) CheckVerified(v Verified, own signature.Keys) error {
 	demands, err := c.demands(v.Repository, own)
 	if err != nil {
 		return err
@@ -64,16 +64,18 @@ func (c *Client) Still(v Verified, own signature.Keys) error {
 	return nil
 }
 
-// Objects errors if files that an object of the cluster has are not accepted: nobody signs them.
-func (c *Client) Objects() error {
+// CheckUnsigned errors if files that an object of the cluster has are not accepted: nobody signs them.
+func (c *Client) CheckUnsigned() error {
 	if c.options.Policy.OfObjects() == signature.Refused {
 		return errorf(NotAllowed, "--require-signatures allows only content from registries, because nobody signs an object of the cluster")
 	}
 	return nil
 }
 
-// Notes reports whether it is noted of contents with which signatures they were accepted.
-func (c *Client) Notes(own signature.Keys) bool { return c.options.Policy != nil || len(own) > 0 }
+// RecordsVerification reports whether it is noted of contents with which signatures they were accepted.
+func (c *Client) RecordsVerification(own signature.Keys) bool {
+	return c.options.Policy != nil || len(own) > 0
+}
 
 // A verification looks for signatures of one artifact.
 type verification struct {

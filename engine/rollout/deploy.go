@@ -152,7 +152,7 @@ func (r *run) collect(name string, a application) bool {
 		r.written[w.want.Ref().Identity()] = w.result
 		r.noteChange(w)
 	}
-	r.inventory = r.inventory.Applied(r.in.Owner.Namespace, a.inSync...)
+	r.inventory = r.inventory.WithDigests(r.in.Owner.Namespace, a.inSync...)
 	for _, d := range a.recreated {
 		r.eventf("Deleted", "Deleted %s of component %s to create it anew", d.Ref(), d.Component)
 		delete(r.live[name], d.Object)

@@ -90,7 +90,7 @@ func (ev *evaluated) rendered(ctx context.Context) map[cluster.Ref]bool {
 // unlisted reports whether a component that the evaluation does not list may be a hook whose name
 // is not known yet.
 func (ev *evaluated) unlisted(component string) bool {
-	return slices.ContainsFunc(ev.rollout.Hooks, func(h program.Hook) bool { return h.StandsFor(component) })
+	return slices.ContainsFunc(ev.rollout.Hooks, func(h program.Hook) bool { return h.MayBe(component) })
 }
 
 // applied reports whether a component was applied in this rollout: what the inventory has of it beyond

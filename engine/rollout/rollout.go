@@ -194,7 +194,7 @@ func newRun(e *Engine, in Input) *run {
 	in.Inventory, in.Owner = inventory, in.Owner.WithInventory(inventory)
 	obs := &observed{
 		Engine: e, in: in, inventory: inventory, live: live{}, unread: map[string]string{}, hidden: map[string]string{},
-		stored: map[cluster.Ref]ownership.Entry{}, read: map[string]program.Found{}, written: map[cluster.Ref]*unstructured.Unstructured{},
+		stored: map[cluster.Ref]ownership.Entry{}, read: map[string]program.FoundInput{}, written: map[cluster.Ref]*unstructured.Unstructured{},
 	}
 	pr := &progress{
 		evaluated: &evaluated{observed: obs},
@@ -265,7 +265,7 @@ func ClusterFault(err error) status.Component {
 func (r *run) finish() Result {
 	out := r.result
 	r.inventory = r.relinked()
-	out.Inventory = r.withFinished(r.inventory.Seen(r.in.Owner.Namespace, slices.Collect(r.live.all())...))
+	out.Inventory = r.withFinished(r.inventory.WithUIDs(r.in.Owner.Namespace, slices.Collect(r.live.all())...))
 	out.HookStates = r.hookStates()
 	out.NeedsFinalizer = r.needsFinalizer(r.inventory)
 	out.Completion.Components = r.components()

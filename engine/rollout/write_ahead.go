@@ -31,7 +31,7 @@ func (pr *progress) grownInventory(ctx context.Context) ownership.Inventory {
 			groups = append(groups, ownership.Group{Component: c.Name, DependsOn: pr.deletedAfter(c.Name), Objects: pr.entries(ctx, c)})
 		}
 	}
-	return pr.inventory.WithGroups(groups...).Linked(pr.graph.Dependencies).Ordered(pr.graph.Nodes())
+	return pr.inventory.WithGroups(groups...).WithEdges(pr.graph.Dependencies).Ordered(pr.graph.Nodes())
 }
 
 // entries returns the inventory's entries of a component's objects. An object has none while
@@ -80,7 +80,7 @@ func (pr *progress) relinked() ownership.Inventory {
 			groups = append(groups, ownership.Group{Component: c.Name, DependsOn: pr.dependencies(c.Name)})
 		}
 	}
-	return pr.inventory.WithGroups(groups...).Linked(pr.graph.Dependencies)
+	return pr.inventory.WithGroups(groups...).WithEdges(pr.graph.Dependencies)
 }
 
 // dependencies returns what a component depends on. In place of a component without objects

@@ -143,14 +143,14 @@ func (ap applier) rejectionText(d ownership.Desired, err error) string {
 		if path != "" {
 			text = path + ": " + text
 		}
-		faults = append(faults, text+ap.locate(d, path).Behind())
+		faults = append(faults, text+ap.locate(d, path).InBrackets())
 	}
 	fields := slices.Compact(fieldsOf(d, err))
 	for _, f := range fields[:min(len(fields), maxProblems)] {
 		add(f.Path, f.Problem)
 	}
 	if len(faults) == 0 {
-		return err.Error() + d.Position.Behind()
+		return err.Error() + d.Position.InBrackets()
 	}
 	text := fmt.Sprintf("%s: applying: %s", d.Ref(), strings.Join(slices.Compact(faults), "; "))
 	if more := len(fields) - maxProblems; more > 0 {

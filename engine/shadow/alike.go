@@ -76,7 +76,7 @@ func (c *comparison) renderedAs(o Object) *unstructured.Unstructured {
 // likeness returns how many of the values that are rendered an object has, in percent. One that renders none beside
 // its name is like any object of its kind.
 func likeness(live, rendered *unstructured.Unstructured) int {
-	wanted := diff.Wanted(rendered)
+	wanted := diff.WithoutOwnership(rendered)
 	for _, field := range []string{"name", "namespace"} {
 		unstructured.RemoveNestedField(wanted.Object, "metadata", field)
 	}

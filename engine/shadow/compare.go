@@ -363,7 +363,7 @@ func (c *comparison) unrendered() {
 // isOfHook reports whether the mark of an object names a hook of the package.
 func (c *comparison) isOfHook(component string) bool {
 	return component != "" && slices.ContainsFunc(c.preview.Rollout.Hooks, func(h program.Hook) bool {
-		return h.Component.Name == component || h.StandsFor(component)
+		return h.Component.Name == component || h.MayBe(component)
 	})
 }
 

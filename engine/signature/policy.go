@@ -104,9 +104,9 @@ func (r rule) check(unsigned choice) error {
 	return nil
 }
 
-// Of returns what a policy demands of a repository: the first rule that matches decides. A repository without a rule
+// ForRepository returns what a policy demands of a repository: the first rule that matches decides. A repository without a rule
 // is refused.
-func (p *Policy) Of(repository string) (Demand, Keys) {
+func (p *Policy) ForRepository(repository string) (Demand, Keys) {
 	if p == nil {
 		return Nothing, nil
 	}

@@ -25,7 +25,7 @@ type played struct {
 // play takes the steps under a schedule, and returns the end and what has happened. It tells how many writes each step
 // has had, if count is not nil. It errors with errImpossible if a step could not begin.
 func (e *explorer) play(ctx context.Context, s schedule, count func(step, writes int)) (ending, []string, error) {
-	session, _, err := render.Open(ctx, e.program, e.input)
+	session, _, err := render.NewSession(ctx, e.program, e.input)
 	if err != nil {
 		return ending{}, nil, err
 	}
@@ -68,10 +68,10 @@ func (p *played) take(ctx context.Context, i int) error {
 	}
 	p.begun = false
 	if disturbed {
-		world.Disturb(p.plan)
+		world.InjectFaults(p.plan)
 		p.beginNextAfter(i)
 	} else {
-		world.Disturb(schedule{}.plan)
+		world.InjectFaults(schedule{}.plan)
 	}
 	err := p.rest(ctx, disturbed)
 	world.AfterWrite(nil)

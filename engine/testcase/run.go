@@ -66,7 +66,7 @@ func (t Test) run(ctx context.Context, p *program.Program, covered *coverage) []
 	if err != nil {
 		return t.wrong(err)
 	}
-	session, out, err := render.Open(ctx, p, in)
+	session, out, err := render.NewSession(ctx, p, in)
 	if err != nil {
 		return t.wrong(err)
 	}

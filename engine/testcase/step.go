@@ -37,7 +37,7 @@ type step struct {
 	// Controllers are when the simulated controllers act.
 	Controllers string `json:"controllers"`
 	// Faults are what fails meanwhile.
-	Faults Faults `json:"faults"`
+	Faults InjectedFaults `json:"faults"`
 
 	number int
 	value  cue.Value

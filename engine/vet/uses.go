@@ -28,7 +28,7 @@ type Uses struct {
 	// permission that they lack.
 	Grants []Grant `json:"grants,omitempty"`
 	// Binds are the ClusterRoles that the package binds and does not render.
-	Binds []Bind `json:"binds,omitempty"`
+	Binds []BoundRole `json:"binds,omitempty"`
 }
 
 // A Use is one kind that a package renders or reads.
@@ -84,7 +84,7 @@ func (e *Examination) Uses() (Uses, fault.Faults) {
 		f.out.Kinds = append(f.out.Kinds, *use)
 	}
 	slices.SortFunc(f.out.Kinds, func(a, b Use) int { return strings.Compare(a.String(), b.String()) })
-	slices.SortFunc(f.out.Binds, Bind.compare)
+	slices.SortFunc(f.out.Binds, BoundRole.compare)
 	f.out.Binds = slices.Compact(f.out.Binds)
 	faults := f.faults.Sorted()
 	return f.out, slices.Compact(faults)
@@ -439,7 +439,7 @@ func (f *usesFinder) roles(o syntax.SourceObject) {
 // binds notes a ClusterRole at each place of a binding.
 func (f *usesFinder) binds(o syntax.SourceObject, role string) {
 	for _, at := range f.placesOf(o) {
-		f.out.Binds = append(f.out.Binds, Bind{at, role})
+		f.out.Binds = append(f.out.Binds, BoundRole{at, role})
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 
 // A Question is about one field of one object.
 type Question struct {
-	// Object names one object, as render.Named understands it.
+	// Object names one object, as render.IsNamed understands it.
 	Object string
 	// Path is the field, such as .spec.template.spec.containers[0].image.
 	Path string
@@ -103,7 +103,7 @@ func find(out render.Output, text string) (ownObject, error) {
 		for _, o := range c.Objects {
 			own := ownObject{c, o}
 			all = append(all, own)
-			if render.Named(text, c.Name, o) {
+			if render.IsNamed(text, c.Name, o) {
 				found = append(found, own)
 			}
 		}

@@ -145,12 +145,12 @@ func (c *Caches) open(namespace string) (Cache, error) {
 	if err != nil {
 		return Cache{}, err
 	}
-	return out, c.connection.Add(Always(out.Cache))
+	return out, c.connection.Add(OnEveryReplica(out.Cache))
 }
 
-// Always returns a cache that runs while another process leads, too, so that this one is ready to lead. The library's
+// OnEveryReplica returns a cache that runs while another process leads, too, so that this one is ready to lead. The library's
 // cache of one namespace does not say so.
-func Always(c cache.Cache) manager.Runnable { return always{c} }
+func OnEveryReplica(c cache.Cache) manager.Runnable { return always{c} }
 
 type always struct{ cache.Cache }
 

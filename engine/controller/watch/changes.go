@@ -83,7 +83,7 @@ func timeOf(m metav1.ManagedFieldsEntry) time.Time {
 }
 
 func changeOf(m metav1.ManagedFieldsEntry) history.Change {
-	return history.Change{Manager: history.Short(diff.Printable(m.Manager)), Operation: string(m.Operation)}
+	return history.Change{Manager: history.Truncate(diff.Printable(m.Manager)), Operation: string(m.Operation)}
 }
 
 // A writer is a field manager, with the fields that it owns.
@@ -171,7 +171,7 @@ func byWriter(paths []diff.ChangedPath, writers []writer, object map[string]any)
 			out[at].More++
 			continue
 		}
-		out[at].Fields = append(out[at].Fields, history.Short(p.Text))
+		out[at].Fields = append(out[at].Fields, history.Truncate(p.Text))
 	}
 	return out
 }

@@ -41,9 +41,9 @@ func (m *Mask) Rendered(s States) []Difference {
 	return r.out
 }
 
-// Wanted returns a rendered object without what says whose it is: the marks of the engine and the references to
+// WithoutOwnership returns a rendered object without what says whose it is: the marks of the engine and the references to
 // owners.
-func Wanted(u *unstructured.Unstructured) *unstructured.Unstructured {
+func WithoutOwnership(u *unstructured.Unstructured) *unstructured.Unstructured {
 	out := u.DeepCopy()
 	out.SetOwnerReferences(nil)
 	out.SetLabels(withoutMarks(out.GetLabels()))

@@ -247,7 +247,7 @@ func (p Picture) drawing() drawing {
 	for i, e := range p.Edges {
 		edges[i] = layout.Edge{From: e.From, To: e.To, Class: int(e.Kind)}
 	}
-	d.layout = layout.Of(d.sizes, edges)
+	d.layout = layout.Place(d.sizes, edges)
 	if p.Title != "" {
 		d.top += titleSize + 18
 	}

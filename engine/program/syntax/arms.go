@@ -12,8 +12,8 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// An Arm is the preferred alternative of a disjunction with a default for it, such as *cr.spec.host | "localhost".
-type Arm struct {
+// A PreferredAlternative is the preferred alternative of a disjunction with a default for it, such as *cr.spec.host | "localhost".
+type PreferredAlternative struct {
 	// Position is where the alternative is written, and Source how.
 	Position fault.Position
 	Source   string
@@ -28,10 +28,10 @@ type Arm struct {
 	Default any
 }
 
-// Arms returns the preferred alternatives that an evaluation has once: not those of templates and of loops, of which there
+// PreferredAlternatives returns the preferred alternatives that an evaluation has once: not those of templates and of loops, of which there
 // may be several, and not those that rest on configuration, on inputs or on outputs. A default that is a type is one for
 // what is written elsewhere, and the alternative may fail because of that.
-func Arms(x *Index) []Arm {
+func PreferredAlternatives(x *Index) []PreferredAlternative {
 	a := &armReader{index: x}
 	for _, f := range x.files {
 		for _, d := range f.Decls {
@@ -43,12 +43,12 @@ func Arms(x *Index) []Arm {
 	return a.found
 }
 
-// Alone replaces disjunctions by their preferred alternatives, by the positions of these. With a replacement, it takes the
+// KeepPreferred replaces disjunctions by their preferred alternatives, by the positions of these. With a replacement, it takes the
 // place of the alternatives.
-func Alone(inst *build.Instance, arms []Arm, replacement ast.Expr) {
+func KeepPreferred(inst *build.Instance, arms []PreferredAlternative, replacement ast.Expr) {
 	isMeant := func(preferred ast.Expr) bool {
-		position, offset := fault.At(preferred.Pos()), preferred.Pos().Offset()
-		return slices.ContainsFunc(arms, func(a Arm) bool { return a.Position == position && a.Offset == offset })
+		position, offset := fault.PositionAt(preferred.Pos()), preferred.Pos().Offset()
+		return slices.ContainsFunc(arms, func(a PreferredAlternative) bool { return a.Position == position && a.Offset == offset })
 	}
 	for _, f := range inst.Files {
 		astutil.Apply(f, nil, func(c astutil.Cursor) bool {
@@ -88,7 +88,7 @@ func armOf(b *ast.BinaryExpr) (preferred, other ast.Expr) {
 // An armReader looks for arms in the text of a package.
 type armReader struct {
 	index *Index
-	found []Arm
+	found []PreferredAlternative
 }
 
 func (a *armReader) walk(n ast.Node) {
@@ -134,7 +134,7 @@ func (a *armReader) arm(preferred, other ast.Expr) {
 	if !names || configured {
 		return
 	}
-	arm := Arm{Position: fault.At(preferred.Pos()), Source: Source(unparenthesized(preferred)), Offset: preferred.Pos().Offset()}
+	arm := PreferredAlternative{Position: fault.PositionAt(preferred.Pos()), Source: Source(unparenthesized(preferred)), Offset: preferred.Pos().Offset()}
 	for _, r := range a.index.ReferencesIn(preferred) {
 		if len(r.Path) < 2 || r.Path[0] != "cr" && r.Path[0] != "live" {
 			return

@@ -36,15 +36,15 @@ var growing = []string{"list.Range", "list.Repeat", "strings.Repeat"}
 // A Limiter returns the limits of a field that is in so many lists and maps.
 type Limiter func(schema cue.Value, within int) Interval
 
-// A Given is something that a user gives: a schema, and what limits the fields of it.
-type Given struct {
+// A UserValue is something that a user gives: a schema, and what limits the fields of it.
+type UserValue struct {
 	Schema cue.Value
 	Limits Limiter
 }
 
 // Growths returns where the cost of an evaluation grows with what users give, by position,
 // as far as the text shows. Users give the root fields of the names in given.
-func (x *Index) Growths(given map[string]Given) []Growth {
+func (x *Index) Growths(given map[string]UserValue) []Growth {
 	s := &sizes{
 		index: x,
 		roots: given,
@@ -87,7 +87,7 @@ func (s *sizes) growthOf(e *ast.CallExpr) []Growth {
 	if amount.From == "" {
 		return nil
 	}
-	return []Growth{{Position: fault.At(e.Pos()), Source: Source(e), Function: name, Amount: amount}}
+	return []Growth{{Position: fault.PositionAt(e.Pos()), Source: Source(e), Function: name, Amount: amount}}
 }
 
 // growthOfLoop returns how a comprehension grows within others, and how often it runs. A
@@ -105,10 +105,10 @@ func (s *sizes) growthOfLoop(c *ast.Comprehension, around Amount) ([]Growth, Amo
 		}
 		all, own = multiply(all, source), own || source.From != ""
 	}
-	if !own || around.Beyond(MaxGrowth) {
+	if !own || around.MayExceed(MaxGrowth) {
 		return nil, all
 	}
-	return []Growth{{Position: fault.At(c.Pos()), Source: loopText(c), Function: "for", Amount: all}}, all
+	return []Growth{{Position: fault.PositionAt(c.Pos()), Source: loopText(c), Function: "for", Amount: all}}, all
 }
 
 // MaxGrowth is how many steps an evaluation may take in one place. CUE takes some thousands

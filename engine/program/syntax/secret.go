@@ -296,7 +296,7 @@ func (x *Index) PathRestsOn(path ...string) []Reference {
 		}
 		for _, id := range identsIn(m.value) {
 			if fieldName(id) == "config" && atRoot(id) {
-				out = append(out, Reference{Path: []string{"config"}, Position: fault.At(id.Pos())})
+				out = append(out, Reference{Path: []string{"config"}, Position: fault.PositionAt(id.Pos())})
 			}
 		}
 	}
