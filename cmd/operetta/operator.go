@@ -150,7 +150,7 @@ func (o *operator) tryPackages(ctx context.Context, all *folders, loads <-chan f
 	return nil
 }
 
-// endedBy returns an error unless the process is about to end, which is its cause then.
+// endedBy returns the error, or nil if the process is about to end, because that has then caused the error.
 func endedBy(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -158,9 +158,10 @@ func endedBy(ctx context.Context, err error) error {
 	return err
 }
 
-// awaitPackages says that every package has been tried, once the Packages of the cluster have been: decided about, or followed if the
-// process has another shard than the first. What it followed before it came to lead does not count. A package of a folder that lacks only a
-// permission is waited for: its resources must not be torn down without it. The channel may be nil.
+// awaitPackages notes that every package has been tried, once the Packages of the cluster have been: this process has
+// decided about them or, in another shard than the first, has followed the decisions. What it followed before it
+// became the leader does not count. It waits for a package of a folder that lacks only a permission, because its
+// resources must not be torn down without it. The channel may be nil.
 func (o *operator) awaitPackages(ctx context.Context, tried <-chan struct{}) {
 	if tried != nil {
 		select {

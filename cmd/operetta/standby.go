@@ -69,9 +69,10 @@ func (o *operator) install(ctx context.Context, definition *apiextensionsv1.Cust
 	return installCRD(ctx, o.config, o.log, o.flags.options.Namespaces, definition)
 }
 
-// awaitDefinition waits until a definition is established, which the leader has installed, or this
-// process when it came to lead. A shard that waits for another one also waits for the fields that its package has: what it writes
-// there would be dropped. The process counts as ready meanwhile, as a rolling update ends whoever leads, or replaces the other shard, only then.
+// awaitDefinition waits until a definition is established, which the leader has installed, or this process when it
+// came to lead. A shard that waits for another one also waits for the fields that its package has: what it writes
+// there would be dropped. The process counts as ready meanwhile, because a rolling update stops the leader, or
+// replaces the other shard, only once this process is ready.
 func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.CustomResourceDefinition) error {
 	client, err := apiextensions.NewForConfig(o.config)
 	if err != nil {

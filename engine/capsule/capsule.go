@@ -87,8 +87,9 @@ func (a RecordedWrite) String() string {
 	return a.Verb + " " + a.Object
 }
 
-// Explains reports whether the decision is what the operator did to objects. It is not if the package computes with
-// a value of a Secret, which was replaced, or if the process remembered something, such as what it had tried before.
+// Explains reports whether the decision shows what the operator did to objects. It does not if the package computes
+// with a value of a Secret, which was replaced, or if the process remembered something from earlier, such as a write
+// that it had tried.
 func (c *Capsule) Explains() bool {
 	did, decided := map[string]bool{}, map[string]bool{}
 	for _, a := range c.Did {

@@ -56,9 +56,9 @@ func (d Decision) convertNumbers() error {
 	return err
 }
 
-// Decide makes the decision of a capsule again with a version of the package, which may be another one than that of the
-// capsule. It returns what the version asks for and the capsule does not have as well. It errors if the capsule
-// cannot be read, the package is for another kind, or nobody can evaluate it.
+// Decide makes the decision of a capsule again with a version of the package, which may be another one than that of
+// the capsule. It also returns what the version asks for and the capsule lacks. It errors if the capsule cannot be
+// read, if the package is for another kind, or if the package cannot be evaluated.
 func (c *Capsule) Decide(ctx context.Context, v plan.Version) (Decision, []string, error) {
 	d, err := c.dump()
 	if err != nil {
@@ -134,7 +134,7 @@ func (d Decision) maskDigests() {
 	}
 }
 
-// A noting package notes that nobody could evaluate it, which is no decision.
+// A noting package notes that it could not be evaluated, in which case there is no decision.
 type noting struct {
 	reconcile.Package
 

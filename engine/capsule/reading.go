@@ -15,8 +15,8 @@ import (
 	"operetta.dev/engine/plan"
 )
 
-// A Reading is what one reconcile reads and writes. What it reads first of an object counts: later it may read what it
-// has written itself.
+// A Reading is what one reconcile reads and writes. Of each object, the first read counts, because a later one may
+// return what the reconcile itself has written.
 type Reading struct {
 	began time.Time
 

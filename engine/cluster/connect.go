@@ -32,7 +32,8 @@ func NewUncachedLive(config *rest.Config) (*Live, error) {
 	return &Live{Client: c, Direct: c, Kinds: reachable(Kinds(config))}, nil
 }
 
-// reachable returns a function that leaves out the kinds of groups that do not answer: a command shows what there is.
+// reachable returns a function that leaves out the kinds of groups that do not answer: a command shows what it can
+// find.
 func reachable(kinds func() ([]schema.GroupVersionKind, error)) func() ([]schema.GroupVersionKind, error) {
 	return func() ([]schema.GroupVersionKind, error) {
 		out, err := kinds()

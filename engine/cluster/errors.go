@@ -52,10 +52,11 @@ func replaced(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
-// RefusesChange reports whether an API server has refused a change by the validation of the kind, so that the same object may be
-// accepted as a new one: a field is immutable, or a rule of a definition compares it with its old value. Validation names
-// the fields, each with the type of its fault. A denial by an admission policy has the same code, and neither. That of a webhook
-// has what the webhook puts into it: one that answers as validation does cannot be told from it.
+// RefusesChange reports whether an API server has refused a change by the validation of the kind, so that the same
+// object may be accepted as a new one: a field is immutable, or a rule of a definition compares it with its old
+// value. Validation names the fields, each with the type of its fault. A denial by an admission policy has the same
+// code, but names neither. A webhook chooses what its denial contains, so a webhook that answers as validation does
+// cannot be told apart from it.
 func RefusesChange(err error) bool {
 	var answer apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &answer) || answer.Status().Details == nil || len(answer.Status().Details.Causes) == 0 {

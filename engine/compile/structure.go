@@ -173,7 +173,7 @@ func (t *translator) guardValue(v cue.Value, n *template.Node) error {
 	if err != nil {
 		return t.fail(v, "%v", err)
 	}
-	return t.guardCall(v, "==", length, template.Constant(int64(1)))
+	return t.guardEqual(v, length, template.Constant(int64(1)))
 }
 
 // partial guards what is complete of something that is not. Scalars are guarded by a function.

@@ -20,9 +20,9 @@ type brokenPackage struct {
 	kindsFound bool
 }
 
-// ReportBroken says that the package in a folder is broken, so that no version of it is loaded, and what is
-// wrong with it. The resources of the kinds that definitions assign to its name report that in their
-// status, until a package of their kind is loaded.
+// ReportBroken notes that the package in a folder is broken, so that no version of it is loaded, and what is wrong
+// with it. The resources of the kinds that definitions assign to its name report that in their status, until a
+// package of their kind is loaded.
 func (m *Manager) ReportBroken(folder, name, fault string) {
 	s := m.packageMissing
 	s.mu.Lock()

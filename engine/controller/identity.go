@@ -77,8 +77,8 @@ func (m *Manager) as(account object.Account) (*identity, func(), error) {
 	return used.identity, sync.OnceFunc(func() { all.leave(account, used) }), nil
 }
 
-// leave ends one use of an identity. Nothing of the last one runs on: its watches would go on with rights that somebody may
-// have meant to take away.
+// leave ends one use of an identity. With the last use, everything that runs as the identity ends: its watches would
+// otherwise continue with rights that somebody may have meant to revoke.
 func (all *identities) leave(account object.Account, used *usedIdentity) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -89,7 +89,7 @@ func (all *identities) leave(account object.Account, used *usedIdentity) {
 	used.connection.end()
 }
 
-// errTwice says that there is no user who could impersonate.
+// errTwice says that the connection of the operator already impersonates a user, and so cannot impersonate another.
 var errTwice = errors.New("the operator's own connection impersonates somebody already, and Kubernetes has no impersonation by another one")
 
 // open returns the identity of an account.

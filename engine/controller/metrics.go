@@ -91,8 +91,8 @@ func metricsHandler(mgr manager.Manager, o Options) (http.Handler, error) {
 	return filter(log, handler)
 }
 
-// A rareSink logs errors now and then. The filter logs each request with a token that no issuer knows, so anyone could fill the log;
-// but it also logs that the operator may not ask whose a token is.
+// A rareSink logs errors at a limited rate. The filter logs each request with a token that no issuer knows, so anyone
+// could fill the log; but it also logs that the operator may not ask whose a token is.
 type rareSink struct {
 	logr.LogSink
 

@@ -323,8 +323,8 @@ func (m *Manager) enqueueAll(ctx context.Context, c *packageController) error {
 	}
 }
 
-// enqueuePermitted reconciles every resource of a package, because the operator may read their Patches now, or may no more. What was
-// not reconciled yet will be by what it begins with.
+// enqueuePermitted reconciles every resource of a package, because the operator has gained or lost the permission to
+// read their Patches. A controller that has not started yet needs nothing: it begins with all resources.
 func (c *packageController) enqueuePermitted() {
 	keys, err := keysOf(context.Background(), c.resources) // of the cache: it waits for nothing
 	if err != nil {

@@ -34,7 +34,7 @@ func withoutConversion(crd *apiextensionsv1.CustomResourceDefinition) {
 	crd.Annotations[ConvertedAnnotation] = strings.Join(converted, ",")
 }
 
-// UnservedVersions returns the versions of a definition that are not served only because nobody converts them.
+// UnservedVersions returns the versions of a definition that are not served only because no webhook converts them.
 func UnservedVersions(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	text := crd.Annotations[ConvertedAnnotation]
 	if text == "" {

@@ -42,8 +42,8 @@ func (w *World) ReadThrough(from Source, at time.Time) {
 	}
 }
 
-// Swap lets another version of a package, with its own evaluator, reconcile the resources of its kind from now
-// on. It remembers nothing of what the version before has done.
+// Swap lets another version of a package, with its own evaluator, reconcile the resources of its kind from now on.
+// The new version remembers nothing of what the previous one did.
 func (w *World) Swap(p *program.Program, by reconcile.Package) {
 	kind := p.GroupVersionKind().GroupKind()
 	for i := range w.operators {
@@ -150,8 +150,8 @@ func (m *mirror) list(ctx context.Context, s cluster.Selection) error {
 	return nil
 }
 
-// copy puts an object into the world as it is in the source, which is no change. It has no finalizers of
-// others, because nobody would remove them when it is deleted.
+// copy puts an object into the world as it is in the source, which does not count as a change. It drops the
+// finalizers of others, because no controller would remove them after a deletion.
 func (m *mirror) copy(u *unstructured.Unstructured) error {
 	u = u.DeepCopy()
 	if u.GetDeletionTimestamp() == nil {

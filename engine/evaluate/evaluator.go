@@ -336,8 +336,9 @@ func (e *Evaluator) differ(ctx context.Context, s program.Session, at place) {
 	}
 }
 
-// Epoch changes when it turns out that an earlier answer may have been wrong: what was concluded from one in another
-// epoch has to be looked at again. No two Evaluators have one in common, as a package may come back to an earlier version.
+// Epoch returns a text that changes when it turns out that an earlier answer may have been wrong: what was concluded
+// from answers of another epoch has to be checked again. No two Evaluators share an epoch, because a package may
+// return to an earlier version.
 func (e *Evaluator) Epoch() string {
 	return strconv.FormatInt(e.number, 10) + "." + strconv.FormatInt(e.differences.Load(), 10)
 }

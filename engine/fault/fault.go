@@ -160,9 +160,9 @@ func (fs Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Sorted returns the faults by position, path, message and hint, without their origins. Faults
-// that read alike are one, because a person cannot tell them apart: the one with the lowest code
-// is returned, as only Invalid can never become right.
+// Sorted returns the faults by position, path, message and hint, without their origins. Faults with the same text are
+// merged, because a person cannot tell them apart. The one with the lowest code is kept: only an Invalid fault can
+// never become valid.
 func (fs Faults) Sorted() Faults {
 	out := slices.Clone(fs)
 	for i := range out {

@@ -140,7 +140,8 @@ func (o *KindLog) Note(key types.NamespacedName, e Event) {
 	l.shrink()
 }
 
-// NoteDequeued notes that a worker gets a resource: what was noted until now is why.
+// NoteDequeued notes that a worker takes a resource from the queue. The events noted until now are why it is
+// reconciled.
 func (o *KindLog) NoteDequeued(key types.NamespacedName) {
 	if o == nil {
 		return

@@ -39,14 +39,14 @@ func TestNamespacesAreNamesThatAnAPIServerKnows(t *testing.T) {
 
 func TestNoNamespacesAreAll(t *testing.T) {
 	t.Parallel()
-	all, two := object.OneNamespace(""), object.Namespaces{"a", "b"}
+	all, two := object.Namespaces(nil), object.Namespaces{"a", "b"}
 	if !all.All() || !all.Has("x") || two.All() || two.Has("x") || !two.Has("b") {
 		t.Error("what has a namespace is wrong")
 	}
 	if diff := cmp.Diff([][]string{{""}, {"a", "b"}}, [][]string{all.Lists(), two.Lists()}); diff != "" {
 		t.Errorf("lists (-want +got):\n%s", diff)
 	}
-	if all.Only() != "" || two.Only() != "" || object.OneNamespace("a").Only() != "a" || two.String() != "a,b" {
+	if all.Only() != "" || two.Only() != "" || (object.Namespaces{"a"}).Only() != "a" || two.String() != "a,b" {
 		t.Error("the names are wrong")
 	}
 }

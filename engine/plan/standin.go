@@ -66,7 +66,7 @@ func (s *standIns) repeats(u *unstructured.Unstructured) bool {
 	return !equality.Semantic.DeepEqual(u.Object, s.redacted(u.DeepCopy().Object))
 }
 
-// mac returns what nobody can make of a value without the key.
+// mac returns a code for a value that cannot be computed without the key.
 func (s *standIns) mac(value string) string {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write([]byte(value))

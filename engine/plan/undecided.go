@@ -42,8 +42,8 @@ const (
 	Blocked Cause = "blocked"
 )
 
-// Passes reports whether a later plan of the same may say more. Then an object may be concerned that this one does
-// not name.
+// Passes reports whether a later plan of the same may say more. In that case, the change may concern objects that
+// this plan does not name.
 func (c Cause) Passes() bool {
 	switch c {
 	case Unread, NoWorker, Panicked:
@@ -313,8 +313,8 @@ func isOutage(err error) bool {
 	return errors.As(err, &answer) && !unreadable(err) || unsent || errors.Is(err, context.DeadlineExceeded)
 }
 
-// noting is a source that notes when the API server does not answer. A name that cannot be asked for, which a user may
-// have chosen, must not look like that: there would never be a plan.
+// noting is a source that notes when the API server does not answer. A name that is invalid in a request, which a
+// user may have chosen, must not count as an outage, or there would never be a plan.
 type noting struct {
 	Snapshot
 

@@ -73,7 +73,7 @@ func (c *componentEvaluator) part(name string) cue.Value {
 	if !c.index.MayHave(name, c.out.Name) {
 		return cue.Value{}
 	}
-	return lookup(c.value, name)
+	return Lookup(c.value, name)
 }
 
 // note adds faults to the component. For incomplete faults, and for faults of another component
@@ -321,7 +321,7 @@ func (c *componentEvaluator) policy(object string, policies cue.Value) (out Poli
 	if !policies.Exists() || !c.index.MayHave(object, c.out.Name, "policy") {
 		return out, nil
 	}
-	policy := lookup(policies, object)
+	policy := Lookup(policies, object)
 	c.note(ownFaults(policy), policy.Err())
 	parts := map[string]any{"apply": &out.Apply, "delete": &out.Delete, "adopt": &out.Adopt, "verify": &out.Verify, "patchable": &patchable}
 	for name, field := range fields(policy) {

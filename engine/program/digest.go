@@ -72,9 +72,8 @@ func keyOf(content map[string]any) string {
 	return InputKeyOf(content)
 }
 
-// InputKeyOf returns the key of the digests of a Secret that the package reads: its UID, which
-// nobody knows who may not read the Secret. It returns "" for other kinds, and for an object
-// that is not from a cluster.
+// InputKeyOf returns the key of the digests of a Secret that the package reads: its UID, which only clients that may
+// read the Secret know. It returns "" for other kinds, and for an object that is not from a cluster.
 func InputKeyOf(content map[string]any) string {
 	uid, _, _ := unstructured.NestedString(content, "metadata", "uid")
 	if uid == "" || !object.MayBeSecretIn(content) {

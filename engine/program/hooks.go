@@ -49,13 +49,13 @@ func (p *Program) MayRun(phase HookPhase) bool {
 
 // hooks evaluates the hooks of every phase.
 func (e *evaluator) hooks() []Hook {
-	all := lookup(e.root, "hooks")
+	all := Lookup(e.root, "hooks")
 	if !all.Exists() && !e.index.HasHooks() {
 		return nil
 	}
 	var out []Hook
 	for _, phase := range HookPhases {
-		own := lookup(all, string(phase))
+		own := Lookup(all, string(phase))
 		var evaluated []Component
 		for name, hook := range fields(own) {
 			if e.rendered.over() {

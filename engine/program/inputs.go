@@ -35,7 +35,7 @@ type Input struct {
 func (e *evaluator) inputs() ([]Input, fault.Faults) {
 	var out []Input
 	var faults fault.Faults
-	for name, in := range fields(lookup(e.root, "inputs")) {
+	for name, in := range fields(Lookup(e.root, "inputs")) {
 		i, wrong := e.input(name, in)
 		out = append(out, i)
 		faults = append(faults, wrong...)
@@ -48,7 +48,7 @@ func (e *evaluator) input(name string, v cue.Value) (Input, fault.Faults) {
 	i := Input{Name: name, Position: e.positionOf(v, "inputs", name), ReadBy: e.index.Readers(name)}
 	var faults fault.Faults
 	read := func(field string) any {
-		part := lookup(v, field)
+		part := Lookup(v, field)
 		if !part.Exists() {
 			return nil
 		}

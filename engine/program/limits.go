@@ -70,7 +70,7 @@ func readLimits(static cue.Value, index *syntax.Index) (out Limits, faults fault
 		name string
 		into *int
 	}{{"objects", &out.Objects}, {"fields", &out.Fields}, {"bytes", &out.Bytes}} {
-		v := lookup(static, "limits", l.name)
+		v := Lookup(static, "limits", l.name)
 		n, err := v.Int64()
 		if err != nil && cue.IsIncomplete(err) { // CUE reports all other errors
 			faults = append(faults, fault.Fault{

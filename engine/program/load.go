@@ -125,7 +125,7 @@ func (p *Program) readStatic(inst *build.Instance) fault.Faults {
 // notAnOperator errors with Faults if the package does not compile, or is some other CUE.
 func (p *Program) notAnOperator() error {
 	value := p.static.value
-	if lookup(value, "scope").Exists() {
+	if Lookup(value, "scope").Exists() {
 		return nil
 	}
 	// A package that does not compile has no fields at all.

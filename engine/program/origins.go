@@ -90,7 +90,7 @@ func namesIn(v cue.Value) []string {
 	if items, err := v.List(); err == nil {
 		for i := 0; items.Next(); i++ {
 			index := fmt.Sprintf("[%d]", i)
-			if name, err := lookup(items.Value(), "name").String(); err == nil {
+			if name, err := Lookup(items.Value(), "name").String(); err == nil {
 				index = fmt.Sprintf("[name=%q]", name)
 			}
 			out = append(out, index)
@@ -169,7 +169,7 @@ func known(path []string) []string {
 func (o origins) source(ref syntax.Reference) Source {
 	out := Source{Path: ref.Path, Reference: ref.Position}
 	names := known(ref.Path)
-	if v := lookup(o.root, names...); v.Exists() {
+	if v := Lookup(o.root, names...); v.Exists() {
 		if value, err := data(v); err == nil {
 			out.Value = value
 		}
@@ -185,7 +185,7 @@ func (o origins) source(ref syntax.Reference) Source {
 				out.Given, out.By = true, l.Origin
 			}
 		}
-		out.Schema = authored(lookup(o.root, names...))
+		out.Schema = authored(Lookup(o.root, names...))
 		out.Secret = slices.ContainsFunc(o.content.External, func(r syntax.Reference) bool {
 			return within(names, known(r.Path)) || within(known(r.Path), names)
 		})

@@ -14,15 +14,15 @@ import (
 // contentOfSecrets returns the nodes in the author's files that the content of Secrets comes from, or of objects that
 // may turn out to be Secrets.
 func (o origins) contentOfSecrets() []ast.Node {
-	all := []cue.Value{lookup(o.root, "components")}
+	all := []cue.Value{Lookup(o.root, "components")}
 	for _, phase := range HookPhases {
-		all = append(all, lookup(o.root, "hooks", string(phase)))
+		all = append(all, Lookup(o.root, "hooks", string(phase)))
 	}
 	var out []ast.Node
 	for _, components := range all {
 		for _, component := range fields(components) {
-			for _, o := range fields(lookup(component, "objects")) {
-				if kind, err := lookup(o, "kind").String(); err != nil || object.MayBeSecret(kind) {
+			for _, o := range fields(Lookup(component, "objects")) {
+				if kind, err := Lookup(o, "kind").String(); err != nil || object.MayBeSecret(kind) {
 					out = append(out, contentOf(o)...)
 				}
 			}
@@ -35,7 +35,7 @@ func (o origins) contentOfSecrets() []ast.Node {
 func contentOf(secret cue.Value) []ast.Node {
 	var out []ast.Node
 	for _, name := range secretFields {
-		content := lookup(secret, name)
+		content := Lookup(secret, name)
 		out = append(out, writtenBy(content)...)
 		for _, value := range fields(content) {
 			out = append(out, writtenBy(value)...)

@@ -139,9 +139,9 @@ func (p *Program) Reach() Reach { return p.reach }
 // readReach reads the reach that the package declares.
 func readReach(static cue.Value) Reach {
 	r := Reach{kinds: map[schema.GroupKind]extent{}}
-	for name, v := range fields(lookup(static, "reach")) {
-		e := extent{readOnly: stringOr(lookup(v, "access"), "") == "read", namespaces: map[string]bool{}}
-		for namespace, yes := range fields(lookup(v, "namespaces")) {
+	for name, v := range fields(Lookup(static, "reach")) {
+		e := extent{readOnly: stringOr(Lookup(v, "access"), "") == "read", namespaces: map[string]bool{}}
+		for namespace, yes := range fields(Lookup(v, "namespaces")) {
 			e.namespaces[namespace], _ = yes.Bool()
 		}
 		r.kinds[schema.ParseGroupKind(name)] = e

@@ -97,7 +97,7 @@ func (s *Static) Parts() []string {
 // CRSchema returns the schema of the custom resource: a tree of its own with each
 // call, see fill.
 func (s *Static) CRSchema() cue.Value {
-	return lookup(s.compiled.fill(nil), "cr")
+	return Lookup(s.compiled.fill(nil), "cr")
 }
 
 // Template returns the components of the package, evaluated without a custom resource. They

@@ -20,8 +20,8 @@ import (
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	engine := map[rbac.Permission]bool{}
-	for _, namespace := range []string{"", "home"} {
-		for _, p := range rbac.Permissions(nil, nil, nil, rbac.Options{Namespaces: object.OneNamespace(namespace)}) {
+	for _, namespaces := range []object.Namespaces{nil, {"home"}} {
+		for _, p := range rbac.Permissions(nil, nil, nil, rbac.Options{Namespaces: namespaces}) {
 			engine[p] = true
 		}
 	}
@@ -40,9 +40,9 @@ func TestPermissions(t *testing.T) {
 			return
 		}
 		served := rbac.Package{Uses: uses, Kind: p.GroupVersionKind().GroupKind(), Plural: "shops"}
-		for file, namespace := range map[string]string{"everywhere": "", "one namespace": "home"} {
+		for file, namespaces := range map[string]object.Namespaces{"everywhere": nil, "one namespace": {"home"}} {
 			var lines []string
-			for _, permission := range rbac.Permissions([]rbac.Package{served}, rbac.Plurals{}, nil, rbac.Options{Namespaces: object.OneNamespace(namespace)}) {
+			for _, permission := range rbac.Permissions([]rbac.Package{served}, rbac.Plurals{}, nil, rbac.Options{Namespaces: namespaces}) {
 				if !engine[permission] {
 					lines = append(lines, permission.String())
 				}

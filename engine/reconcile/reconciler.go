@@ -281,8 +281,8 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	}
 	limited := s.limitEvaluations(in)
 	result, failure := s.run(ctx, limited, in)
-	result.RetryAfter = earliest(earliest(result.RetryAfter, limited.retryAfter), s.memory.podProblems.endReconcile(s.Now()))
-	result.RequeueAfter = earliest(result.RequeueAfter, result.RetryAfter)
+	result.RetryAfter = rollout.ShortestWait(result.RetryAfter, limited.retryAfter, s.memory.podProblems.endReconcile(s.Now()))
+	result.RequeueAfter = rollout.ShortestWait(result.RequeueAfter, result.RetryAfter)
 	again, err := s.conclude(ctx, result, failure)
 	s.noteNoop(result, again, err)
 	return again, err
@@ -385,20 +385,12 @@ func (s *state) conclude(ctx context.Context, result rollout.Result, failure err
 			return 0, err
 		}
 	}
-	due := earliest(result.RequeueAfter, s.applyTimeouts(&result.Completion))
+	due := rollout.ShortestWait(result.RequeueAfter, s.applyTimeouts(&result.Completion))
 	again, err := s.report(ctx, result)
 	if err != nil {
 		return due, errors.Join(failure, err)
 	}
-	return earliest(due, again), errors.Join(failure, s.reportPatches(ctx, result))
-}
-
-// earliest returns the shorter of two waits, of which 0 is none.
-func earliest(a, b time.Duration) time.Duration {
-	if a == 0 || (b != 0 && b < a) {
-		return b
-	}
-	return a
+	return rollout.ShortestWait(due, again), errors.Join(failure, s.reportPatches(ctx, result))
 }
 
 // writeAhead stores an inventory before its objects are written, and before that the finalizer, if

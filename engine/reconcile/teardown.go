@@ -37,7 +37,7 @@ func (s *state) deleteObjects(ctx context.Context) (time.Duration, error) {
 		return 0, s.setFinalizers(ctx)
 	}
 	again, err := s.report(ctx, result)
-	return earliest(again, result.RequeueAfter), errors.Join(failure, err)
+	return rollout.ShortestWait(again, result.RequeueAfter), errors.Join(failure, err)
 }
 
 // beforeDelete runs the hooks before the first object is deleted, and reports whether the objects may

@@ -121,8 +121,8 @@ func (c *Client) module(path, version string, own signature.Keys) (fs.FS, *Verif
 	return nil, nil, err
 }
 
-// fetch returns the files of a module: from the cache, or from its registry. What has to be signed never comes
-// from the cache, where anything may be that was fetched when nothing had to be.
+// fetch returns the files of a module: from the cache, or from its registry. A module that has to be signed never
+// comes from the cache, which may hold modules that were fetched before signatures were required.
 func (c *Client) fetch(v module.Version, own signature.Keys) (fs.FS, *Verified, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
 	defer cancel()

@@ -24,7 +24,7 @@ const (
 	maxSignature = 256 << 10
 )
 
-// Verified is an artifact for which it was looked whether its signatures are those that are demanded.
+// Verified is an artifact whose signatures were checked against those that are required.
 type Verified struct {
 	// Repository is where it is, and Digest that of its manifest.
 	Repository string `json:"repository"`
@@ -50,7 +50,7 @@ func (c *Client) demands(repository string, own signature.Keys) ([]signature.Key
 	return out, nil
 }
 
-// CheckVerified errors if an artifact that was verified before is none that is accepted now. It asks no registry.
+// CheckVerified errors if an artifact that was verified earlier would not be accepted now. It asks no registry.
 func (c *Client) CheckVerified(v Verified, own signature.Keys) error {
 	demands, err := c.demands(v.Repository, own)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Client) CheckVerified(v Verified, own signature.Keys) error {
 	return nil
 }
 
-// CheckUnsigned errors if files that an object of the cluster has are not accepted: nobody signs them.
+// CheckUnsigned errors if the policy does not accept files from objects of the cluster, which are never signed.
 func (c *Client) CheckUnsigned() error {
 	if c.options.Policy.OfObjects() == signature.Refused {
 		return errorf(NotAllowed, "--require-signatures allows only content from registries, because nobody signs an object of the cluster")
@@ -72,7 +72,7 @@ func (c *Client) CheckUnsigned() error {
 	return nil
 }
 
-// RecordsVerification reports whether it is noted of contents with which signatures they were accepted.
+// RecordsVerification reports whether the signatures with which contents were accepted are recorded.
 func (c *Client) RecordsVerification(own signature.Keys) bool {
 	return c.options.Policy != nil || len(own) > 0
 }

@@ -154,7 +154,7 @@ func orphaned(ref cluster.Ref, component string) Event {
 	return Event{Reason: "Orphaned", Message: fmt.Sprintf("Left %s of component %s behind", ref, component)}
 }
 
-// outOfReach is the event of an entry of the inventory about which nothing is done.
+// outOfReach is the event of an entry of the inventory that is ignored.
 func outOfReach(ref cluster.Ref, component string) Event {
 	return Event{Reason: "OutOfReach", Warning: true, Message: fmt.Sprintf("Left %s of component %s alone: the package does not reach there, and the inventory alone proves nothing", ref, component)}
 }

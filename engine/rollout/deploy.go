@@ -60,9 +60,9 @@ func (r *run) deployLayers(ctx context.Context, done map[string]bool) (bool, err
 // reasonsAnAnswerMayEnd are the reasons for which a component waits that an answer of the API server may end.
 var reasonsAnAnswerMayEnd = []status.Reason{status.ReasonDependency, status.ReasonRequirement, status.ReasonValue, status.ReasonUndecided}
 
-// reopen takes back the outcomes of components that waited for something which is there now, and
-// reports whether there are any. It does so once for each, whatever its gate says then. Those that
-// wait on say what they wait for now.
+// reopen removes the outcomes of components that waited for something that exists now, and reports whether there are
+// any. It does so once for each component, whatever its gate decides then. A component that still waits gets a
+// message about what it waits for now.
 func (r *run) reopen(ctx context.Context, done map[string]bool) bool {
 	found := false
 	for _, name := range r.graph.Nodes() {
@@ -164,7 +164,7 @@ func (r *run) collect(name string, a application) bool {
 			r.failures = append(r.failures, f.err)
 		}
 	}
-	r.requeueAfter = sooner(r.requeueAfter, a.requeueAfter)
+	r.requeueAfter = ShortestWait(r.requeueAfter, a.requeueAfter)
 	awaited, awaits := r.awaited[name]
 	_, known := r.outcomes[name]
 	switch {

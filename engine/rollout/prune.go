@@ -30,7 +30,7 @@ func (r *run) prune(ctx context.Context) error {
 	r.inventory = d.inventory
 	r.result.Events = append(r.result.Events, d.events...)
 	r.failures = append(r.failures, d.failures...)
-	r.requeueAfter = sooner(r.requeueAfter, d.requeueAfter)
+	r.requeueAfter = ShortestWait(r.requeueAfter, d.requeueAfter)
 	r.result.Completion.Pruning = d.message()
 	r.result.Completion.Refused = len(d.refused) > 0
 	if len(d.events) > 0 {

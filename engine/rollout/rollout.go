@@ -221,12 +221,12 @@ func (e *stopError) Error() string { return e.fault.Message }
 
 // stop returns a stopError.
 func stop(reason status.Reason, message string) error {
-	return &stopError{fault: failed("", reason, oneLine(message))}
+	return &stopError{fault: failed("", reason, joinLines(message))}
 }
 
 // stopAt returns a stopError about a place in the package.
 func stopAt(at fault.Position, reason status.Reason, message string) error {
-	return &stopError{fault: failed("", reason, oneLine(message)), at: at}
+	return &stopError{fault: failed("", reason, joinLines(message)), at: at}
 }
 
 // through runs phases until one of them fails.
@@ -251,7 +251,7 @@ func (r *run) through(ctx context.Context, phases ...phase) {
 // ClusterFault is the fault of a rollout that an error of the cluster has ended. A kind that
 // cannot be read ends it too: everything that is rendered may depend on its objects.
 func ClusterFault(err error) status.Component {
-	out := retrying("", oneLine(err.Error()))
+	out := retrying("", joinLines(err.Error()))
 	if _, ok := errors.AsType[*cluster.KindUnreadableError](err); ok {
 		out.Reason = status.ReasonKindUnreadable
 	}
@@ -277,22 +277,22 @@ func (r *run) finish() Result {
 		out.Completion.Fault = r.statusFault()
 	}
 	out.RetryAfter = r.retryAfter(out.Completion.Components)
-	out.RequeueAfter = sooner(out.RetryAfter, r.rollout.RequeueAfter)
+	out.RequeueAfter = ShortestWait(out.RetryAfter, r.rollout.RequeueAfter)
 	return out
 }
 
 // retryAfter returns when to look again at what no watch event tells of, or 0.
 func (r *run) retryAfter(components []status.Component) time.Duration {
-	out := sooner(r.requeueAfter, r.retryPatches)
+	out := ShortestWait(r.requeueAfter, r.retryPatches)
 	if len(r.unread) > 0 {
-		out = sooner(out, retryAfter)
+		out = ShortestWait(out, retryAfter)
 	}
 	for _, c := range components {
 		switch c.Cause() {
 		case status.ReasonKindNotServed, status.ReasonObjectGoing, status.ReasonOwnedByAnother:
-			out = sooner(out, retryAfter)
+			out = ShortestWait(out, retryAfter)
 		case status.ReasonObjectRejected:
-			out = sooner(out, RejectedRetryAfter)
+			out = ShortestWait(out, RejectedRetryAfter)
 		default:
 		}
 	}
@@ -307,8 +307,8 @@ const retryAfter = 5 * time.Second
 // webhook that rejected it may have changed since.
 const RejectedRetryAfter = 5 * time.Minute
 
-// sooner returns the shortest of some waits, of which 0 is none.
-func sooner(waits ...time.Duration) time.Duration {
+// ShortestWait returns the shortest of some waits, of which 0 is none.
+func ShortestWait(waits ...time.Duration) time.Duration {
 	waits = slices.DeleteFunc(waits, func(d time.Duration) bool { return d == 0 })
 	if len(waits) == 0 {
 		return 0

@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A Policy says which repositories an operator takes content from, and with which signatures. nil asks for none.
+// A Policy says which repositories an operator takes content from, and with which signatures. A nil Policy requires
+// no signatures.
 type Policy struct {
 	rules   []rule
 	objects bool

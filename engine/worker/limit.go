@@ -44,7 +44,7 @@ func (l Limits) Arguments() []string {
 	return []string{strconv.FormatInt(l.Memory, 10), l.Time.String()}
 }
 
-// ParseLimits returns the limits that Arguments has made arguments of.
+// ParseLimits parses what Arguments returns.
 func ParseLimits(memory, processorTime string) (Limits, error) {
 	var l Limits
 	var err error

@@ -114,8 +114,8 @@ func writersOf(before, after *unstructured.Unstructured) []writer {
 	return out
 }
 
-// whoChanged returns the manager that has changed a field. No manager owns a field that is gone, and a cache keeps no fields of
-// the managers of an input: if one alone has written, it was that one.
+// whoChanged returns the manager that has changed a field. No manager owns a field that is gone, and a cache keeps no
+// fields of the managers of an input: in these cases, if only one manager has written, it was that one.
 func whoChanged(p diff.ChangedPath, writers []writer, object map[string]any) history.Change {
 	tracked := false
 	var around *writer

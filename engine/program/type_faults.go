@@ -34,7 +34,7 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 	}
 	root := p.compiled.fill(filling)
 	judge := func(component string, v cue.Value) {
-		for name, object := range fields(lookup(v, "objects")) {
+		for name, object := range fields(Lookup(v, "objects")) {
 			kind := refOf(object)
 			schema, has := kinds.ofObject(kind.GroupVersionKind, object)
 			if !has {
@@ -52,15 +52,15 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 			out = append(out, withoutContent(object, j.out)...)
 		}
 	}
-	for name, component := range fields(lookup(root, "components")) {
+	for name, component := range fields(Lookup(root, "components")) {
 		judge(name, component)
 	}
-	hooks := lookup(root, "hooks")
+	hooks := Lookup(root, "hooks")
 	for _, phase := range HookPhases {
 		if !hooks.Exists() {
 			break
 		}
-		for name, hook := range fields(lookup(hooks, string(phase))) {
+		for name, hook := range fields(Lookup(hooks, string(phase))) {
 			judge(phase.hook(name), hook)
 		}
 	}
@@ -70,7 +70,7 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 // adopts reports whether a component takes over an existing object. It may then render only some
 // of the object's fields.
 func adopts(component cue.Value, object string) bool {
-	policy := lookup(component, "policy", object)
+	policy := Lookup(component, "policy", object)
 	return policy.Exists() && boolAt(policy, "adopt", false)
 }
 

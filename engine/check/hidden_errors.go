@@ -96,8 +96,8 @@ func mayHide(arm syntax.PreferredAlternative, s program.Session) bool {
 	return arm.Default == nil || reflect.TypeOf(arm.Default) != reflect.TypeOf(valueIn(s, arm.References[0].Path))
 }
 
-// unhide reports the alternatives that fail in some of their cases, and in no case do not. It says whether the time was over
-// before that.
+// unhide reports the alternatives that fail in at least one of their cases and succeed in none. It also reports
+// whether the time ran out first.
 func (c *checker) unhide(ctx context.Context, g *alike) (over bool, err error) {
 	h := &hiding{checker: c, arms: g.arms}
 	first, over, err := h.first(g.cases)

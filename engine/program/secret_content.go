@@ -14,7 +14,7 @@ import (
 // withoutContent returns the faults of an object without what their messages show of
 // its content, if it is a Secret or may be one.
 func withoutContent(of cue.Value, faults fault.Faults) fault.Faults {
-	if kind, err := lookup(of, "kind").String(); err == nil && !object.MayBeSecret(kind) {
+	if kind, err := Lookup(of, "kind").String(); err == nil && !object.MayBeSecret(kind) {
 		return faults
 	}
 	at := len(of.Path().Selectors())

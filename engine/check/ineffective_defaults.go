@@ -11,8 +11,8 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// ineffective finds the fields of inputs whose default takes their place whatever they are, so that nobody sees the error
-// that they make: with every value that was tried, in every case, the package says the same.
+// ineffective finds fields of inputs that have no effect, because a default always takes their place and so hides the
+// error that they cause: the package says the same with every value that was tried, in every case.
 func (c *checker) ineffective(ctx context.Context, selections []selection) error {
 	looked := map[string]bool{}
 	for _, d := range c.defaulted {

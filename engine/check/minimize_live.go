@@ -13,9 +13,9 @@ import (
 // maxSmaller is how often a fault is rendered with fewer live objects and fields to show it with the fewest.
 const maxSmaller = 300
 
-// smallestLive returns the live objects that a fault needs, with the fields that it needs: without any more of them, render
-// does not show it. They stay as they were if render does not show the fault with all of them, because it takes more than
-// one state, and as small as they are when there is no more time.
+// smallestLive returns the live objects that a fault needs, with the fields that it needs: without any more of them,
+// render does not show it. It returns all of them if render does not show the fault even with all of them, because
+// the fault takes more than one state. When the time runs out, it returns the smallest set found so far.
 func (c *checker) smallestLive(ctx context.Context, resource map[string]any, p problem) []map[string]any {
 	left := maxSmaller
 	over := func() bool { return left <= 0 }

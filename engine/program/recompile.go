@@ -132,7 +132,7 @@ func (r *Recompiled) RolloutOf(root cue.Value, s Session) (out Rollout, err erro
 
 // ResourceOf returns the custom resource of an evaluated package, with the defaults of its schema.
 func ResourceOf(root cue.Value) (map[string]any, error) {
-	v, err := data(lookup(root, "cr"))
+	v, err := data(Lookup(root, "cr"))
 	out, _ := v.(map[string]any)
 	return out, err
 }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// An APIRemoval says that Kubernetes serves a built-in kind in one version no more, or that it never did.
+// An APIRemoval says that Kubernetes no longer serves a version of a built-in kind, or never served it.
 type APIRemoval struct {
 	// Since is the version of Kubernetes without it, as in 1.16, or "" if no version of it is known to have it.
 	Since string
@@ -27,8 +27,8 @@ func (r APIRemoval) String() string {
 	return out
 }
 
-// APIRemovalOf returns whether Kubernetes has removed a kind, by the types of client-go, which say so of themselves. It
-// returns false for a kind that it serves, and for one that is not built in.
+// APIRemovalOf returns whether Kubernetes has removed a kind. It goes by the types of client-go, which record their
+// own removal. It returns false for a kind that it serves, and for one that is not built in.
 func APIRemovalOf(kind schema.GroupVersionKind) (APIRemoval, bool) {
 	if !builtIn().Has(kind.GroupKind()) {
 		return APIRemoval{}, false
@@ -57,8 +57,8 @@ type lifecycle interface {
 	APILifecycleRemoved() (major, minor int)
 }
 
-// KubernetesMinor is the minor version of Kubernetes whose types the engine has. What the types announce for a later
-// one is still served.
+// KubernetesMinor is the minor version of Kubernetes whose types the engine has. A removal that the types announce
+// for a later version has not happened yet.
 const KubernetesMinor = 37
 
 // removedSince returns the version of Kubernetes that has removed a kind.
