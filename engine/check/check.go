@@ -156,7 +156,7 @@ func Run(ctx context.Context, p *program.Program, o Options) (Report, error) {
 func (r *Report) count(c *cover, selections []selection) {
 	c.ticked, c.chosen, c.paired = map[pair]bool{}, 0, 0 // there may have been no time for all that were planned
 	for _, s := range selections {
-		c.tick(s)
+		c.markCovered(s)
 	}
 	r.Branches, r.Choices, r.Chosen, r.Pairs, r.Paired = len(c.branches), c.choices, c.chosen, c.pairs, c.paired
 }
@@ -189,9 +189,9 @@ type checker struct {
 	// sampled is how many cases were tried again with other values of inputs.
 	sampled int
 	// settled are the cases that became ready, as they were evaluated in the end.
-	settled []settled
+	settled []readyCase
 	// ended are the cases that the schema accepts, as they were evaluated in the end, if faults are known.
-	ended []settled
+	ended []readyCase
 }
 
 // found is a problem and the first selection that showed it.
@@ -283,7 +283,7 @@ func (c *checker) add(ctx context.Context, s selection) error {
 		out.known = out.known || known
 		return known
 	})
-	if out, err = c.withOthers(ctx, s, out); err != nil {
+	if out, err = c.withOtherValues(ctx, s, out); err != nil {
 		return err
 	}
 	c.report.Cases++
@@ -292,7 +292,7 @@ func (c *checker) add(ctx context.Context, s selection) error {
 		c.report.Refused++
 	case out.ready:
 		c.report.Ready++
-		c.settled = append(c.settled, settled{s, out.settled, out.given})
+		c.settled = append(c.settled, readyCase{s, out.settled, out.given})
 	case len(out.problems) == 0 && !out.known:
 		c.report.Undecided++
 		if c.report.Rejected == nil {
@@ -300,7 +300,7 @@ func (c *checker) add(ctx context.Context, s selection) error {
 		}
 	}
 	if len(c.options.Known) > 0 && !out.refused {
-		c.ended = append(c.ended, settled{s, out.settled, out.given})
+		c.ended = append(c.ended, readyCase{s, out.settled, out.given})
 	}
 	for _, path := range out.held {
 		c.held[path] = true

@@ -30,8 +30,8 @@ func (e *evaluator) Evaluate(s program.Session) (program.Rollout, error) {
 	return e.CachingProgram.Evaluate(s)
 }
 
-// settled is a case that became ready, what was evaluated in the end, and the objects of inputs with which it was.
-type settled struct {
+// readyCase is a case that became ready, what was evaluated in the end, and the objects of inputs with which it was.
+type readyCase struct {
 	selection selection
 	session   program.Session
 	given     []map[string]any
@@ -43,8 +43,8 @@ func (c *checker) hidden(ctx context.Context) error {
 	all := syntax.PreferredAlternatives(c.program.Syntax())
 	arms := all[:min(len(all), maxEffects)]
 	tried := 0
-	for _, g := range c.together(arms) {
-		over, err := c.unhide(ctx, g)
+	for _, g := range c.groupAlternatives(arms) {
+		over, err := c.reportHidden(ctx, g)
 		if err != nil {
 			return err
 		}
@@ -59,26 +59,26 @@ func (c *checker) hidden(ctx context.Context) error {
 	return nil
 }
 
-// alike are preferred alternatives that may hide an error in the same cases. They are tried together: in most packages
+// alternativeGroup are preferred alternatives that may hide an error in the same cases. They are tried together: in most packages
 // none fails, and each compilation costs more than many evaluations.
-type alike struct {
+type alternativeGroup struct {
 	arms  []syntax.PreferredAlternative
-	cases []settled
+	cases []readyCase
 }
 
-// together returns alternatives by the cases in which they may hide an error, so that however many cases there are, there
+// groupAlternatives returns alternatives by the cases in which they may hide an error, so that however many cases there are, there
 // is at most one compilation for each alternative until one fails.
-func (c *checker) together(arms []syntax.PreferredAlternative) (out []*alike) {
-	known := map[string]*alike{}
+func (c *checker) groupAlternatives(arms []syntax.PreferredAlternative) (out []*alternativeGroup) {
+	known := map[string]*alternativeGroup{}
 	for _, arm := range arms {
-		key, cases := make([]byte, len(c.settled)), []settled(nil)
+		key, cases := make([]byte, len(c.settled)), []readyCase(nil)
 		for i, s := range c.settled {
 			if mayHide(arm, s.session) {
 				key[i], cases = 1, append(cases, s)
 			}
 		}
 		if known[string(key)] == nil {
-			known[string(key)] = &alike{cases: cases}
+			known[string(key)] = &alternativeGroup{cases: cases}
 			out = append(out, known[string(key)])
 		}
 		known[string(key)].arms = append(known[string(key)].arms, arm)
@@ -96,10 +96,10 @@ func mayHide(arm syntax.PreferredAlternative, s program.Session) bool {
 	return arm.Default == nil || reflect.TypeOf(arm.Default) != reflect.TypeOf(valueIn(s, arm.References[0].Path))
 }
 
-// unhide reports the alternatives that fail in at least one of their cases and succeed in none. It also reports
+// reportHidden reports the alternatives that fail in at least one of their cases and succeed in none. It also reports
 // whether the time ran out first.
-func (c *checker) unhide(ctx context.Context, g *alike) (over bool, err error) {
-	h := &hiding{checker: c, arms: g.arms}
+func (c *checker) reportHidden(ctx context.Context, g *alternativeGroup) (over bool, err error) {
+	h := &hiddenErrorSearch{checker: c, arms: g.arms}
 	first, over, err := h.first(g.cases)
 	if err != nil || over || first == nil {
 		return over, err
@@ -107,7 +107,7 @@ func (c *checker) unhide(ctx context.Context, g *alike) (over bool, err error) {
 	for _, arm := range g.arms {
 		one := h
 		if len(g.arms) > 1 {
-			one = &hiding{checker: c, arms: []syntax.PreferredAlternative{arm}}
+			one = &hiddenErrorSearch{checker: c, arms: []syntax.PreferredAlternative{arm}}
 		}
 		if over, err = one.conclude(ctx, g.cases); err != nil || over {
 			return over, err
@@ -116,8 +116,8 @@ func (c *checker) unhide(ctx context.Context, g *alike) (over bool, err error) {
 	return false, nil
 }
 
-// A hiding finds out whether preferred alternatives fail. What is compiled for it is freed with it.
-type hiding struct {
+// A hiddenErrorSearch finds out whether preferred alternatives fail. What is compiled for it is freed with it.
+type hiddenErrorSearch struct {
 	*checker
 
 	arms []syntax.PreferredAlternative
@@ -127,7 +127,7 @@ type hiding struct {
 }
 
 // first returns the first case in which an alternative fails, or nil.
-func (h *hiding) first(cases []settled) (first *settled, over bool, err error) {
+func (h *hiddenErrorSearch) first(cases []readyCase) (first *readyCase, over bool, err error) {
 	for _, s := range cases {
 		if h.options.enough() {
 			return nil, true, nil
@@ -166,18 +166,18 @@ func valueIn(s program.Session, path []string) any {
 }
 
 // fails returns the first thing that is wrong with a session only if the alternatives have no defaults.
-func (h *hiding) fails(s program.Session) (fault.Fault, bool, error) {
+func (h *hiddenErrorSearch) fails(s program.Session) (fault.Fault, bool, error) {
 	return h.differs(s, &h.without, program.WithoutDefaults)
 }
 
 // evaluates reports whether a session has an alternative evaluated.
-func (h *hiding) evaluates(s program.Session) (bool, error) {
+func (h *hiddenErrorSearch) evaluates(s program.Session) (bool, error) {
 	_, is, err := h.differs(s, &h.failing, program.FailingAt)
 	return is, err
 }
 
 // differs returns the first thing that is wrong with a session only in a package that is changed.
-func (h *hiding) differs(s program.Session, changed **dryrun.CachingProgram, change func(*program.Program, []syntax.PreferredAlternative) (*program.Program, error)) (fault.Fault, bool, error) {
+func (h *hiddenErrorSearch) differs(s program.Session, changed **dryrun.CachingProgram, change func(*program.Program, []syntax.PreferredAlternative) (*program.Program, error)) (fault.Fault, bool, error) {
 	if *changed == nil {
 		p, err := change(h.program, h.arms)
 		if err != nil {
@@ -229,7 +229,7 @@ func wrongs(p *dryrun.CachingProgram, s program.Session) (out fault.Faults, ok b
 }
 
 // conclude reports the one alternative if it fails in a case, unless it does not in another one, or with another value.
-func (h *hiding) conclude(ctx context.Context, cases []settled) (over bool, err error) {
+func (h *hiddenErrorSearch) conclude(ctx context.Context, cases []readyCase) (over bool, err error) {
 	first, over, err := h.first(cases)
 	if err != nil || over || first == nil {
 		return over, err
@@ -277,7 +277,7 @@ func (h *hiding) conclude(ctx context.Context, cases []settled) (over bool, err 
 }
 
 // isFine reports whether the one alternative is evaluated and does not fail.
-func (h *hiding) isFine(s program.Session) (bool, error) {
+func (h *hiddenErrorSearch) isFine(s program.Session) (bool, error) {
 	if !isThere(h.arms[0], s) {
 		return false, nil
 	}
@@ -290,7 +290,7 @@ func (h *hiding) isFine(s program.Session) (bool, error) {
 // isFineWithOthers reports whether the one alternative may not fail with other values of what it refers to: the text, numbers
 // and objects of a case are made up. Of what is no text and no number, nothing is known, and nothing of several of these:
 // it may take that they change together.
-func (h *hiding) isFineWithOthers(s program.Session) (fine, over bool, err error) {
+func (h *hiddenErrorSearch) isFineWithOthers(s program.Session) (fine, over bool, err error) {
 	var free int
 	for _, r := range h.arms[0].References {
 		switch valueIn(s, r.Path).(type) {
@@ -330,7 +330,7 @@ var someNumbers = []int64{-1, 0, 1, 2, 3, 5, 10, 100, 1000, 65535, 1 << 31}
 const maxOthers = 300
 
 // others returns other values that a scalar may have, besides those of what an alternative also refers to.
-func (h *hiding) others(value any, s program.Session) (out []any, known bool) {
+func (h *hiddenErrorSearch) others(value any, s program.Session) (out []any, known bool) {
 	arm := h.arms[0]
 	switch value.(type) {
 	case bool:
@@ -362,7 +362,7 @@ func (h *hiding) others(value any, s program.Session) (out []any, known bool) {
 }
 
 // with returns a session with another value at a path. It is not accepted if the schema of the resource refuses it.
-func (h *hiding) with(s program.Session, path []string, value any) (out program.Session, accepted bool) {
+func (h *hiddenErrorSearch) with(s program.Session, path []string, value any) (out program.Session, accepted bool) {
 	if path[0] == "live" {
 		s.Live = maps.Clone(s.Live)
 		s.Live[path[1]] = maps.Clone(s.Live[path[1]])

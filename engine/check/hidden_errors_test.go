@@ -68,7 +68,7 @@ components: config: objects: configmap: {
 		}
 		sets[set] = true
 	}
-	together := c.together(arms)
+	together := c.groupAlternatives(arms)
 	if len(arms) != 12 || len(together) > 12 || len(sets) <= 12 {
 		t.Errorf("%d alternatives are compiled in %d packages; there are %d sets of them", len(arms), len(together), len(sets))
 	}

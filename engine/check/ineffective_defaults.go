@@ -108,10 +108,10 @@ func (t *trial) saysWith(ctx context.Context) (program.Rollout, error) {
 			}
 		}
 	}
-	t.made, t.uids = t.make(t.selection), 0
+	t.madeResource, t.uids = t.make(t.selection), 0
 	clear(t.given)
 	clear(t.merged)
-	_, err := t.give(ctx)
+	_, err := t.giveInputs(ctx)
 	return t.last.Rollout, err
 }
 

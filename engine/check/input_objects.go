@@ -20,9 +20,9 @@ import (
 // maxGiven is how often inputs are put into the cluster that others lead to.
 const maxGiven = 5
 
-// give puts the objects of the inputs into the cluster whose names are known by now, as somebody else has made them. It
+// giveInputs puts the objects of the inputs into the cluster whose names are known by now, as somebody else has made them. It
 // reports whether there are any that were not there before.
-func (t *trial) give(ctx context.Context) (bool, error) {
+func (t *trial) giveInputs(ctx context.Context) (bool, error) {
 	given := false
 	for range maxGiven {
 		d, err := t.world.Preview(ctx, t.ref)

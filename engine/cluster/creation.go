@@ -84,7 +84,7 @@ func (l *Live) create(ctx context.Context, object *unstructured.Unstructured) (*
 		return nil, err
 	}
 	if code == http.StatusOK {
-		return nil, l.handBack(ctx, out)
+		return nil, l.restoreTaken(ctx, out)
 	}
 	if l.Creations != nil {
 		l.Creations.lately.Add(ref.Identity(), true)
@@ -131,9 +131,9 @@ func (l *Live) createdLately(ctx context.Context, ref Ref) error {
 // handBackTries bounds how often restoring an object is retried after a conflict.
 const handBackTries = 5
 
-// handBack restores an object that existed although an apply should have created it, and returns
+// restoreTaken restores an object that existed although an apply should have created it, and returns
 // AlreadyExists.
-func (l *Live) handBack(ctx context.Context, taken *unstructured.Unstructured) error {
+func (l *Live) restoreTaken(ctx context.Context, taken *unstructured.Unstructured) error {
 	ref := RefOf(taken)
 	was, err := l.before(ctx, taken)
 	if err != nil {

@@ -52,8 +52,8 @@ func servedVersions(kind schema.GroupKind) []schema.GroupVersion {
 	return out
 }
 
-// A lifecycle is what the types of k8s.io/api say of versions that come to an end.
-type lifecycle interface {
+// An apiLifecycle is what the types of k8s.io/api say of versions that come to an end.
+type apiLifecycle interface {
 	APILifecycleRemoved() (major, minor int)
 }
 
@@ -67,7 +67,7 @@ func removedSince(kind schema.GroupVersionKind) (since string, removed bool) {
 	if err != nil {
 		return "", false
 	}
-	ends, has := object.(lifecycle)
+	ends, has := object.(apiLifecycle)
 	if !has {
 		return "", false
 	}

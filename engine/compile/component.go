@@ -21,7 +21,7 @@ type componentTranslator struct {
 
 func (t *componentTranslator) translate() error {
 	if !t.value.Exists() || len(t.held.Edges) != len(t.want.Edges) || len(t.held.Objects) != len(t.want.Objects) {
-		return t.asAWhole()
+		return t.takeWhole()
 	}
 	for _, part := range []func() error{t.settings, t.when, t.conditions, t.edges, t.objects} {
 		if err := part(); err != nil {
@@ -39,8 +39,8 @@ func (t *componentTranslator) part(path ...string) cue.Value {
 	return program.Lookup(t.value, path...)
 }
 
-// asAWhole takes a component that may not exist yet, and has nothing to translate.
-func (t *componentTranslator) asAWhole() error {
+// takeWhole takes a component that may not exist yet, and has nothing to translate.
+func (t *componentTranslator) takeWhole() error {
 	if t.value.Exists() || t.held.When.Verdict != t.want.When.Verdict || textOf(t.held.When.Detail) != textOf(t.want.When.Detail) ||
 		!slices.Equal(textsOf(t.held.Missing), textsOf(t.want.Missing)) || len(t.want.Objects) > 0 || len(t.held.Edges) != len(t.want.Edges) {
 		return t.undecided(t.value, nil)

@@ -57,8 +57,8 @@ type usedIdentity struct {
 	connection *impersonation
 }
 
-// as returns the identity of an account, and a function that ends its use; "" is the process itself.
-func (m *Manager) as(account object.Account) (*identity, func(), error) {
+// identityOf returns the identity of an account, and a function that ends its use; "" is the process itself.
+func (m *Manager) identityOf(account object.Account) (*identity, func(), error) {
 	if account == (object.Account{}) {
 		return m.own, func() {}, nil
 	}
@@ -89,8 +89,8 @@ func (all *identities) leave(account object.Account, used *usedIdentity) {
 	used.connection.end()
 }
 
-// errTwice says that the connection of the operator already impersonates a user, and so cannot impersonate another.
-var errTwice = errors.New("the operator's own connection impersonates somebody already, and Kubernetes has no impersonation by another one")
+// errImpersonatesAlready says that the connection of the operator already impersonates a user, and so cannot impersonate another.
+var errImpersonatesAlready = errors.New("the operator's own connection impersonates somebody already, and Kubernetes has no impersonation by another one")
 
 // open returns the identity of an account.
 func (all *identities) open(account object.Account) (*usedIdentity, error) {
@@ -126,7 +126,7 @@ func Impersonating(config *rest.Config, account object.Account) (*rest.Config, e
 		return nil, err
 	}
 	if config.Impersonate.UserName != "" {
-		return nil, errTwice
+		return nil, errImpersonatesAlready
 	}
 	out := rest.CopyConfig(config)
 	out.Impersonate = rest.ImpersonationConfig{UserName: account.User()}

@@ -144,7 +144,7 @@ func (m *Manager) ServeOutdated(p *program.Program, fault string, canary *packag
 	account := m.accounts[kind]
 	m.mu.RUnlock()
 	var err error
-	if c.as, c.leave, err = m.as(account); err != nil {
+	if c.as, c.leave, err = m.identityOf(account); err != nil {
 		return fmt.Errorf("package %s: %w", p.Name(), err)
 	}
 	if err := m.claim(kind, c, p); err != nil {
@@ -197,7 +197,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	}, ctrlr, inputs)
 	targets := patchTargets{kind: gvk, scope: c.objects.Scope}
 	enqueueTargets := urgently(c.limits.limited(handler.EnqueueRequestsFromMapFunc(c.fair.forgettingSpeed(targets.requests))))
-	c.patches, err = c.as.patches.Reader(ctrlr, noting(c.history, history.Patch, enqueueTargets), patchSpecChanged, c.enqueuePermitted)
+	c.patches, err = c.as.patches.Reader(ctrlr, noting(c.history, history.Patch, enqueueTargets), patchSpecChanged, c.enqueueAfterPermissionChange)
 	if err != nil {
 		return err
 	}
@@ -323,9 +323,9 @@ func (m *Manager) enqueueAll(ctx context.Context, c *packageController) error {
 	}
 }
 
-// enqueuePermitted reconciles every resource of a package, because the operator has gained or lost the permission to
+// enqueueAfterPermissionChange reconciles every resource of a package, because the operator has gained or lost the permission to
 // read their Patches. A controller that has not started yet needs nothing: it begins with all resources.
-func (c *packageController) enqueuePermitted() {
+func (c *packageController) enqueueAfterPermissionChange() {
 	keys, err := keysOf(context.Background(), c.resources) // of the cache: it waits for nothing
 	if err != nil {
 		return // who cannot be listed has no status that would be wrong
@@ -347,7 +347,7 @@ func (c *packageController) enqueueForPackage(keys ...types.NamespacedName) {
 // VersionsServed returns the digests of the packages that the resources of a kind were last
 // reconciled with. It asks the API server, and errors when the kind cannot be listed.
 func (m *Manager) VersionsServed(ctx context.Context, kind schema.GroupVersionKind) (map[string]bool, error) {
-	by, done, err := m.as(m.accountOf(kind.GroupKind()))
+	by, done, err := m.identityOf(m.accountOf(kind.GroupKind()))
 	if err != nil {
 		return nil, err
 	}

@@ -282,7 +282,7 @@ func (m *Manager) Remaining(ctx context.Context, kind schema.GroupVersionKind, l
 	if err != nil {
 		return nil, err
 	}
-	by, done, err := m.as(m.accountOf(kind.GroupKind()))
+	by, done, err := m.identityOf(m.accountOf(kind.GroupKind()))
 	if err != nil {
 		return nil, err
 	}

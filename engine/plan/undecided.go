@@ -313,16 +313,16 @@ func isOutage(err error) bool {
 	return errors.As(err, &answer) && !unreadable(err) || unsent || errors.Is(err, context.DeadlineExceeded)
 }
 
-// noting is a source that notes when the API server does not answer. A name that is invalid in a request, which a
+// outageSource is a source that notes when the API server does not answer. A name that is invalid in a request, which a
 // user may have chosen, must not count as an outage, or there would never be a plan.
-type noting struct {
+type outageSource struct {
 	Snapshot
 
 	of *trial
 }
 
 // note returns an error that it notes.
-func (n noting) note(err error) error {
+func (n outageSource) note(err error) error {
 	if isOutage(err) {
 		n.of.unread.Store(true)
 		n.of.giveUp()
@@ -331,25 +331,25 @@ func (n noting) note(err error) error {
 }
 
 // Get implements dryrun.Source.
-func (n noting) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+func (n outageSource) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	u, err := n.Snapshot.Get(ctx, ref)
 	return u, n.note(err)
 }
 
 // List implements dryrun.Source.
-func (n noting) List(ctx context.Context, s cluster.Selection) ([]*unstructured.Unstructured, error) {
+func (n outageSource) List(ctx context.Context, s cluster.Selection) ([]*unstructured.Unstructured, error) {
 	all, err := n.Snapshot.List(ctx, s)
 	return all, n.note(err)
 }
 
 // Owned implements dryrun.Source.
-func (n noting) Owned(ctx context.Context, namespace, label, value string) ([]*unstructured.Unstructured, error) {
+func (n outageSource) Owned(ctx context.Context, namespace, label, value string) ([]*unstructured.Unstructured, error) {
 	all, err := n.Snapshot.Owned(ctx, namespace, label, value)
 	return all, n.note(err)
 }
 
 // Scope implements dryrun.Source.
-func (n noting) Scope(ctx context.Context, kind schema.GroupVersionKind) (cluster.Scope, error) {
+func (n outageSource) Scope(ctx context.Context, kind schema.GroupVersionKind) (cluster.Scope, error) {
 	scope, err := n.Snapshot.Scope(ctx, kind)
 	return scope, n.note(err)
 }

@@ -36,14 +36,14 @@ func (p *Program) Confirm(s Session, expected func(Rollout) bool) (r Rollout, co
 	if seen.err == nil && expected(seen.rollout) {
 		return Rollout{}, true, nil
 	}
-	r, err = p.discreetly(s, seen)
+	r, err = p.withoutSecrets(s, seen)
 	return r, false, err
 }
 
-// discreetly returns an evaluation of a session without what its messages show of Secrets.
-func (p *Program) discreetly(s Session, seen evaluation) (Rollout, error) {
+// withoutSecrets returns an evaluation of a session without what its messages show of Secrets.
+func (p *Program) withoutSecrets(s Session, seen evaluation) (Rollout, error) {
 	if limit, over := errors.AsType[*LimitError](seen.err); over {
-		return Rollout{}, p.secrets.discreet(limit, s)
+		return Rollout{}, p.secrets.withoutFigures(limit, s)
 	}
 	if !seen.hasMessages() {
 		return seen.rollout, seen.err

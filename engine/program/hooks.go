@@ -92,13 +92,13 @@ func (e *evaluator) holdHooks(evaluated []Component, phase HookPhase, place synt
 		case c.Component == "":
 			unlisted = at
 		default:
-			evaluated = e.holdOne(evaluated, c, unplaced(why[at], is))
+			evaluated = e.holdOne(evaluated, c, withoutPath(why[at], is))
 		}
 	}
 	if unlisted < 0 || slices.ContainsFunc(evaluated, func(c Component) bool { return c.Name == phase.hook(syntax.ComputedName) }) {
 		return evaluated
 	}
-	return e.holdOne(evaluated, syntax.Conditional{Component: phase.hook(syntax.ComputedName)}, unplaced(why[unlisted], is))
+	return e.holdOne(evaluated, syntax.Conditional{Component: phase.hook(syntax.ComputedName)}, withoutPath(why[unlisted], is))
 }
 
 // unexplained returns the index of a fault that none of the comprehensions in the text causes,

@@ -280,9 +280,9 @@ func (e *evaluator) limitError() error {
 	return out
 }
 
-// discreet returns a LimitError without figures and names if those may come from a Secret. A
+// withoutFigures returns a LimitError without figures and names if those may come from a Secret. A
 // second evaluation would tell, but would cost as much again.
-func (s *Secrets) discreet(e *LimitError, session Session) error {
+func (s *Secrets) withoutFigures(e *LimitError, session Session) error {
 	if _, secret := s.blind(session, Rollout{}); secret && e.bare != "" {
 		return &LimitError{Evaluated: e.Evaluated, Text: e.bare}
 	}

@@ -139,7 +139,7 @@ func (c *Client) fetch(v module.Version, own signature.Keys) (fs.FS, *Verified, 
 		return files, &Verified{}, err
 	}
 	ref := ociref.Reference{Host: location.Host, Repository: location.Repository, Tag: location.Tag}
-	demands, err := c.demands(ref.Host+"/"+ref.Repository, own)
+	demands, err := c.requiredKeys(ref.Host+"/"+ref.Repository, own)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -33,9 +33,9 @@ type Verified struct {
 	Keys []string `json:"keys,omitempty"`
 }
 
-// demands returns the keys that a repository needs: one of each has to have signed. There are those of the policy
+// requiredKeys returns the keys that a repository needs: one of each has to have signed. There are those of the policy
 // and those of the caller, so that neither weakens the other. It errors if the policy refuses the repository.
-func (c *Client) demands(repository string, own signature.Keys) ([]signature.Keys, error) {
+func (c *Client) requiredKeys(repository string, own signature.Keys) ([]signature.Keys, error) {
 	var out []signature.Keys
 	switch demand, keys := c.options.Policy.ForRepository(repository); demand {
 	case signature.Nothing:
@@ -52,7 +52,7 @@ func (c *Client) demands(repository string, own signature.Keys) ([]signature.Key
 
 // CheckVerified errors if an artifact that was verified earlier would not be accepted now. It asks no registry.
 func (c *Client) CheckVerified(v Verified, own signature.Keys) error {
-	demands, err := c.demands(v.Repository, own)
+	demands, err := c.requiredKeys(v.Repository, own)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (r *run) deploy(ctx context.Context) error {
 		if err != nil || !wrote || !r.reopen(ctx, done) {
 			return err
 		}
-		if err := r.each(ctx, r.stampAll, r.growInventory, r.storeInventory); err != nil {
+		if err := r.runPhases(ctx, r.stampAll, r.growInventory, r.storeInventory); err != nil {
 			return err
 		}
 	}
@@ -39,7 +39,7 @@ func (r *run) deployLayers(ctx context.Context, done map[string]bool) (bool, err
 		if r.applyLayer(ctx, layer) {
 			wrote = true
 			// The answers may complete other components, or change the graph behind the layer.
-			if err := r.each(ctx, r.evaluateAnswers, r.plan, r.stampAll, r.growInventory, r.storeInventory); err != nil {
+			if err := r.runPhases(ctx, r.evaluateAnswers, r.plan, r.stampAll, r.growInventory, r.storeInventory); err != nil {
 				return wrote, err
 			}
 		}
@@ -50,7 +50,7 @@ func (r *run) deployLayers(ctx context.Context, done map[string]bool) (bool, err
 				r.outcomes[name] = r.judge(ctx, c)
 				r.judged[name] = true
 			} else {
-				r.outcomes[name] = r.untouched(ctx, c, o)
+				r.outcomes[name] = r.notAppliedOutcome(ctx, c, o)
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func (r *run) reopen(ctx context.Context, done map[string]bool) bool {
 		c, _ := r.component(name)
 		delete(r.outcomes, name)
 		if blocked, closed := r.gate(c); closed {
-			r.outcomes[name] = r.untouched(ctx, c, blocked)
+			r.outcomes[name] = r.notAppliedOutcome(ctx, c, blocked)
 			continue
 		}
 		r.gated[name] = false
@@ -82,8 +82,8 @@ func (r *run) reopen(ctx context.Context, done map[string]bool) bool {
 	return found
 }
 
-// each runs phases until one of them fails.
-func (r *run) each(ctx context.Context, phases ...phase) error {
+// runPhases runs phases until one of them fails.
+func (r *run) runPhases(ctx context.Context, phases ...phase) error {
 	for _, phase := range phases {
 		if err := phase(ctx); err != nil {
 			return err

@@ -106,7 +106,7 @@ func (pr *progress) previewOutcomes(ctx context.Context, apply func(context.Cont
 		}
 		c, _ := pr.component(name)
 		if blocked, closed := pr.gate(c); closed {
-			pr.outcomes[name] = pr.untouched(ctx, c, blocked)
+			pr.outcomes[name] = pr.notAppliedOutcome(ctx, c, blocked)
 		} else {
 			pr.outcomes[name] = apply(ctx, c)
 		}

@@ -107,7 +107,7 @@ func (c *comparison) run(ctx context.Context) error {
 		c.out.Hooks = append(c.out.Hooks, c.mask.Text(h.Component.Name))
 	}
 	c.unrendered()
-	if err := c.findAlike(ctx); err != nil {
+	if err := c.findRenamed(ctx); err != nil {
 		return err
 	}
 	c.out.classify()

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// generational are the built-in kinds that have a generation, by group.
-var generational = map[string][]string{
+// kindsWithGeneration are the built-in kinds that have a generation, by group.
+var kindsWithGeneration = map[string][]string{
 	"":                             {"Pod", "PodTemplate", "ReplicationController"},
 	"admissionregistration.k8s.io": cluster.ClusterScopedKinds("admissionregistration.k8s.io"),
 	"apps":                         {"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"},
@@ -39,7 +39,7 @@ func builtin(kind schema.GroupVersionKind) (cluster.Scope, bool) {
 
 // firstGeneration is the generation of a new object. Every custom resource has one.
 func firstGeneration(kind schema.GroupVersionKind) int64 {
-	if scheme.Scheme.Recognizes(kind) && !slices.Contains(generational[kind.Group], kind.Kind) {
+	if scheme.Scheme.Recognizes(kind) && !slices.Contains(kindsWithGeneration[kind.Group], kind.Kind) {
 		return 0
 	}
 	return 1

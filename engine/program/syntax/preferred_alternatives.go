@@ -32,7 +32,7 @@ type PreferredAlternative struct {
 // may be several, and not those that rest on configuration, on inputs or on outputs. A default that is a type is one for
 // what is written elsewhere, and the alternative may fail because of that.
 func PreferredAlternatives(x *Index) []PreferredAlternative {
-	a := &armReader{index: x}
+	a := &preferredReader{index: x}
 	for _, f := range x.files {
 		for _, d := range f.Decls {
 			if _, is := d.(*ast.ImportDecl); !is {
@@ -56,7 +56,7 @@ func KeepPreferred(inst *build.Instance, arms []PreferredAlternative, replacemen
 			if !is || b.Op != token.OR {
 				return true
 			}
-			preferred, _ := armOf(b)
+			preferred, _ := preferredOf(b)
 			switch {
 			case preferred == nil || !isMeant(preferred):
 			case replacement != nil:
@@ -69,8 +69,8 @@ func KeepPreferred(inst *build.Instance, arms []PreferredAlternative, replacemen
 	}
 }
 
-// armOf returns the preferred one of two alternatives and the other one, or nil.
-func armOf(b *ast.BinaryExpr) (preferred, other ast.Expr) {
+// preferredOf returns the preferred one of two alternatives and the other one, or nil.
+func preferredOf(b *ast.BinaryExpr) (preferred, other ast.Expr) {
 	x, y := unparenthesized(b.X), unparenthesized(b.Y)
 	first, isFirst := x.(*ast.UnaryExpr)
 	second, isSecond := y.(*ast.UnaryExpr)
@@ -85,13 +85,13 @@ func armOf(b *ast.BinaryExpr) (preferred, other ast.Expr) {
 	return nil, nil
 }
 
-// An armReader looks for arms in the text of a package.
-type armReader struct {
+// An preferredReader looks for arms in the text of a package.
+type preferredReader struct {
 	index *Index
 	found []PreferredAlternative
 }
 
-func (a *armReader) walk(n ast.Node) {
+func (a *preferredReader) walk(n ast.Node) {
 	ast.Walk(n, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.Field:
@@ -103,7 +103,7 @@ func (a *armReader) walk(n ast.Node) {
 				return true
 			}
 			parts := alternatives(n)
-			if preferred, other := armOf(n); len(parts) == 2 && preferred != nil {
+			if preferred, other := preferredOf(n); len(parts) == 2 && preferred != nil {
 				a.arm(preferred, other)
 			}
 			for _, part := range parts {
@@ -126,7 +126,7 @@ func isOneField(f *ast.Field) bool {
 }
 
 // arm adds an alternative, unless what it rests on does not say whether it fails for good.
-func (a *armReader) arm(preferred, other ast.Expr) {
+func (a *preferredReader) arm(preferred, other ast.Expr) {
 	if !a.isValue(other) {
 		return
 	}
@@ -157,7 +157,7 @@ func (a *armReader) arm(preferred, other ast.Expr) {
 }
 
 // isValue reports whether an alternative is a value as far as the text shows, and no type.
-func (a *armReader) isValue(e ast.Expr) bool {
+func (a *preferredReader) isValue(e ast.Expr) bool {
 	switch e := unparenthesized(e).(type) {
 	case *ast.BasicLit, *ast.Interpolation, *ast.StructLit, *ast.ListLit, *ast.CallExpr:
 		return true
@@ -173,7 +173,7 @@ func (a *armReader) isValue(e ast.Expr) bool {
 }
 
 // names reports whether an expression refers to fields of the package, and whether one of them leads to its configuration.
-func (a *armReader) names(e ast.Node) (refers, configured bool) {
+func (a *preferredReader) names(e ast.Node) (refers, configured bool) {
 	seen := map[ast.Node]bool{}
 	var walk func(n ast.Node)
 	walk = func(n ast.Node) {
