@@ -85,7 +85,7 @@ func preferredOf(b *ast.BinaryExpr) (preferred, other ast.Expr) {
 	return nil, nil
 }
 
-// An preferredReader looks for arms in the text of a package.
+// A preferredReader looks for arms in the text of a package.
 type preferredReader struct {
 	index *Index
 	found []PreferredAlternative
