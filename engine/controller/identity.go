@@ -90,7 +90,7 @@ func (all *identities) leave(account object.Account, used *usedIdentity) {
 }
 
 // errImpersonatesAlready says that the connection of the operator already impersonates a user, and so cannot impersonate another.
-var errImpersonatesAlready = errors.New("the operator's own connection impersonates somebody already, and Kubernetes has no impersonation by another one")
+var errImpersonatesAlready = errors.New("the operator's own connection already impersonates a user, and Kubernetes does not support nested impersonation")
 
 // open returns the identity of an account.
 func (all *identities) open(account object.Account) (*usedIdentity, error) {

@@ -124,7 +124,7 @@ func (r *backoffReconciler) reconcileOnce(ctx context.Context, req ctrl.Request)
 }
 
 // errPanic is the error of a reconcile that panicked where the status cannot say so.
-var errPanic = errors.New("the operator has a fault; the log says where")
+var errPanic = errors.New("the operator panicked; the log says where")
 
 // recovered reconciles a resource, and returns a panic as an error, as it must not end the process. It
 // logs only the type of the panic's value, which may contain a Secret.

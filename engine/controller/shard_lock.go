@@ -329,7 +329,7 @@ func (e *shardElection) confirm(ctx context.Context) error {
 	case err != nil:
 		return err
 	case present == nil:
-		e.log.Info("somebody has deleted the Lease that says how many shards there are; it is written anew", "lease", object.SharedLease(e.id), "shards", e.shard.count())
+		e.log.Info("the Lease that records the number of shards was deleted; it is written again", "lease", object.SharedLease(e.id), "shards", e.shard.count())
 		return e.write(ctx, nil) // if it is there by now, the next renewal sees which
 	case agreed != e.shard.agreement():
 		return errOtherCount

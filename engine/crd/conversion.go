@@ -89,7 +89,7 @@ func CheckStored(present, next *apiextensionsv1.CustomResourceDefinition) error 
 				"objects may be stored in version %s, which the package does not have any more; keep it, run operetta crd migrate %s, and remove it then", stored, next.Name)))
 		case stored != StorageVersion(next) && !converts:
 			problems = append(problems, field.Invalid(at, stored, fmt.Sprintf(
-				"objects may be stored in version %s, and nobody converts them to %s; run the operator with webhooks", stored, StorageVersion(next))))
+				"objects may be stored in version %s, and no webhook converts them to %s; run the operator with webhooks", stored, StorageVersion(next))))
 		}
 	}
 	if len(problems) == 0 {

@@ -67,7 +67,7 @@ func read(all []Object) ([]*object, []string, error) {
 		}
 		scope, err := known.Scope(context.Background(), o.GroupVersionKind())
 		if err != nil {
-			refusals = append(refusals, fmt.Sprintf("%s: nobody knows whether a %s is in a namespace; give its CustomResourceDefinition, too", o.at, o.GetKind()))
+			refusals = append(refusals, fmt.Sprintf("%s: it is not known whether a %s is namespaced; give its CustomResourceDefinition, too", o.at, o.GetKind()))
 			continue
 		}
 		o.scope = scope

@@ -25,7 +25,7 @@ func ParseNamespaces(names []string) (Namespaces, error) {
 		case len(wrong) > 0:
 			return nil, fmt.Errorf("%q is not the name of a namespace: %s", name, wrong[0])
 		case slices.Contains(out, name):
-			return nil, fmt.Errorf("the namespace %s is there twice", name)
+			return nil, fmt.Errorf("the namespace %s occurs twice", name)
 		}
 		out = append(out, name)
 	}

@@ -18,7 +18,7 @@ func TestNamespacesAreNamesThatAnAPIServerKnows(t *testing.T) {
 	}{
 		"None":      {"no name restricts nothing", nil, nil, ""},
 		"Sorted":    {"the order in which they are named says nothing", []string{"b", "a"}, object.Namespaces{"a", "b"}, ""},
-		"Duplicate": {"whoever names one twice may have meant another one", []string{"a", "b", "a"}, nil, "the namespace a is there twice"},
+		"Duplicate": {"whoever names one twice may have meant another one", []string{"a", "b", "a"}, nil, "the namespace a occurs twice"},
 		"Empty":     {"an empty variable must not stand for all namespaces", []string{"a", ""}, nil, "the name of a namespace is empty"},
 		"Invalid":   {"no namespace has such a name, so nothing would be served there", []string{"Team_A"}, nil, `"Team_A" is not the name of a namespace`},
 		"Spaces":    {"a space behind a comma is no part of a name", []string{"a", " b"}, nil, `" b" is not the name of a namespace`},

@@ -32,7 +32,7 @@ func (o provenance) text() string {
 const provenanceAnnotation = "operetta.dev/verified"
 
 // errUnverified says that nothing is known about the signatures of a content.
-var errUnverified = errors.New("nobody has verified its signatures")
+var errUnverified = errors.New("its signatures were not verified")
 
 // trust says by which signatures contents are accepted.
 type trust struct{ registries Registries }

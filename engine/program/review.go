@@ -132,7 +132,7 @@ func readAdmission(static cue.Value, index *syntax.Index) (out Admission, faults
 	if err != nil && cue.IsIncomplete(err) { // CUE reports all other errors
 		faults = fault.Faults{{
 			Position: index.PositionOf("admission"), Path: "admission.failurePolicy",
-			Message: "the policy is written out: the API server asks for it while nobody answers",
+			Message: "the policy is written out: the API server applies it while no operator answers",
 		}}
 	}
 	return Admission{FailsClosed: policy == "Fail"}, faults

@@ -143,7 +143,7 @@ func (d *deletion) keep(component string, e ownership.Entry, situation ownership
 	case situation == ownership.Unproven && e.Orphan:
 		d.events = append(d.events, orphaned(ref, component))
 	case situation == ownership.Unproven:
-		d.events = append(d.events, Event{Reason: "Kept", Warning: true, Message: fmt.Sprintf("Kept %s of component %s: the marks that prove whose it is are not there; delete it if nobody needs it", ref, component)})
+		d.events = append(d.events, Event{Reason: "Kept", Warning: true, Message: fmt.Sprintf("Kept %s of component %s: the marks that prove its owner are missing; delete it if it is not needed", ref, component)})
 	case e.UIDPrefix != "": // an object without was never created
 		d.events = append(d.events, Event{Reason: "Kept", Message: fmt.Sprintf("Kept %s of component %s: it belongs to %s", ref, component, whose)})
 	}

@@ -327,9 +327,9 @@ func (f *usesFinder) listed(from syntax.ExternalSource, field string) ([]string,
 
 // fault notes that only an evaluation knows a kind.
 func (f *usesFinder) fault(from syntax.ExternalSource, what, hint string) {
-	message := what + " comes from " + from.Reference.String() + ", so only an evaluation knows it, and nobody can say which permissions it takes"
+	message := what + " comes from " + from.Reference.String() + ", so only an evaluation knows it, and the permissions that it needs are not known"
 	if from.Cut {
-		message = what + " cannot be followed to where it is written, so nobody can say which permissions it takes"
+		message = what + " cannot be followed to where it is written, so the permissions that it needs are not known"
 	}
 	f.faults = append(f.faults, fault.Fault{Position: from.At, Path: from.Field, Message: message, Hint: hint})
 }
@@ -427,7 +427,7 @@ func (f *usesFinder) roles(o syntax.SourceObject) {
 		case slices.Contains(kinds, "Role"):
 			f.faults = append(f.faults, fault.Fault{
 				Position: o.Position(), Path: strings.Join(append(slices.Clip(o.Path()), "roleRef"), "."),
-				Message: fmt.Sprintf("the package binds the Role %s and does not render it, so nobody can say which permissions it takes", role),
+				Message: fmt.Sprintf("the package binds the Role %s and does not render it, so the permissions that it needs are not known", role),
 				Hint:    "render the Role, or bind a ClusterRole",
 			})
 		default:
