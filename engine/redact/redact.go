@@ -23,10 +23,11 @@ package redact
 import (
 	"encoding/base64"
 	"encoding/json"
-	"operetta.dev/engine/object"
 	"slices"
 	"strings"
 	"sync"
+
+	"operetta.dev/engine/object"
 )
 
 // Mask replaces a value of a Secret.
