@@ -17,8 +17,8 @@ import (
 	"operetta.dev/engine/plan"
 )
 
-// Annotation, with the value "true", marks the custom resources that are recorded by an operator that records only
-// marked ones.
+// Annotation marks, with the value "true", the custom resources that an operator records if it records only marked
+// ones.
 const Annotation = "operetta.dev/record"
 
 // Options say what is recorded.
