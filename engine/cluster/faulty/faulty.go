@@ -3,7 +3,7 @@
 // and of the engine; nothing fails on its own.
 //
 //	c := faulty.New(memory, memory)
-//	c.Disturb(faulty.Plan{CrashAfter: []int{3}})
+//	c.InjectFaults(faulty.Plan{CrashAfter: []int{3}})
 //	... // the third write is the last one, and then every call errors with ErrCrash
 //	c.Restart()
 package faulty
