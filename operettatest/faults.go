@@ -24,7 +24,7 @@ type Faults struct {
 // Disturb says what fails in the next Run or RunOnce, which ends it. What is put or deleted between the two, a frozen
 // cache does not show.
 func (c *Cluster) Disturb(f Faults) {
-	c.faults = testcase.Faults(f)
+	c.faults = testcase.InjectedFaults(f)
 	c.faults.Begin(c.session.World())
 }
 
@@ -45,7 +45,7 @@ func (c *Cluster) RunOnce(t testing.TB) {
 func (c *Cluster) act(t testing.TB, do func(*dryrun.World) error) {
 	t.Helper()
 	world, faults := c.session.World(), c.faults
-	c.faults = testcase.Faults{}
+	c.faults = testcase.InjectedFaults{}
 	missed, err := faults.While(world, func() error { return do(world) })
 	if err != nil {
 		t.Fatal(err)

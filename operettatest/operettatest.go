@@ -96,7 +96,7 @@ func (p *Package) Preview(t testing.TB, given Given) Preview {
 type Cluster struct {
 	session *render.Session
 	// faults are those of the next run.
-	faults testcase.Faults
+	faults testcase.InjectedFaults
 }
 
 // Open returns a cluster with what is given.
@@ -112,8 +112,8 @@ func (p *Package) open(t testing.TB, given Given) (*render.Session, render.Outpu
 	if err := canonical(given, &plain); err != nil {
 		t.Fatal(err)
 	}
-	session, out, err := render.Open(t.Context(), p.program, render.Input{
-		CR: testcase.Completed(p.program, plain.CR), Live: plain.Live, Manifests: plain.Others, Config: plain.Config,
+	session, out, err := render.NewSession(t.Context(), p.program, render.Input{
+		CR: testcase.WithIdentity(p.program, plain.CR), Live: plain.Live, Manifests: plain.Others, Config: plain.Config,
 	})
 	if err != nil {
 		t.Fatal(err)

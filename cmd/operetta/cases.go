@@ -97,7 +97,7 @@ func runCases(s streams, snapshot *source.Snapshot, scopes vet.Scopes, limits wo
 	}
 	p, err := compile(snapshot)
 	if err == nil {
-		p, err = p.Cheap()
+		p, err = p.WithCheapEnumerations()
 	}
 	if err != nil {
 		return json.NewEncoder(s.out).Encode(finding{Digest: snapshot.Digest(), Faults: faultsOf(err)})
@@ -227,7 +227,7 @@ func unfinished(err error) fault.Fault {
 // untried returns the warning about resources for which there was no time.
 func untried(dir string, r check.Report, s *source.Snapshot) fault.Fault {
 	out := fault.Fault{Message: fmt.Sprintf("%s: there was time for %d of %d resources", dir, r.Cases, r.Cases+r.Untried), Hint: "--timeout allows more time, and --bound tries fewer of them"}
-	if bulk, has := program.Bulkiest(s); has {
+	if bulk, has := program.LargestPart(s); has {
 		out.Message += "; " + bulk.String()
 	}
 	return out

@@ -32,7 +32,7 @@ func (f *clusterFlags) namespaces(ctx context.Context, typed string) []string {
 	if err != nil {
 		return nil
 	}
-	live, err := cluster.Uncached(on.config)
+	live, err := cluster.NewUncachedLive(on.config)
 	if err != nil {
 		return nil
 	}

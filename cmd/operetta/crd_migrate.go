@@ -210,7 +210,7 @@ func definitionNamed(ctx context.Context, on target, kind string) (string, error
 	if err != nil {
 		return "", err
 	}
-	live, err := cluster.Uncached(on.config)
+	live, err := cluster.NewUncachedLive(on.config)
 	if err != nil {
 		return "", err
 	}

@@ -16,6 +16,7 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/redact"
 	"sigs.k8s.io/yaml"
 )
 
@@ -223,12 +224,12 @@ var yamlLine = regexp.MustCompile(`(?s)^.*?line (\d+): (.*)$`)
 
 // syntaxFault returns an error of the YAML parser as a fault with a position.
 func (d document) syntaxFault(err error) error {
-	f := fault.Fault{Position: d.position(), Message: "malformed YAML: " + joinWords(strings.TrimPrefix(err.Error(), "yaml: "))}
+	f := fault.Fault{Position: d.position(), Message: "malformed YAML: " + redact.OneLine(strings.TrimPrefix(err.Error(), "yaml: "))}
 	m := yamlLine.FindStringSubmatch(err.Error())
 	hasLine := m != nil
 	if hasLine {
 		f.Position.Line, _ = strconv.Atoi(m[1])
-		f.Message = "malformed YAML: " + joinWords(m[2])
+		f.Message = "malformed YAML: " + redact.OneLine(m[2])
 		if strings.HasPrefix(m[2], "did not find expected") {
 			f.Position.Line++ // the parser counts the lines of these errors, and only these, from zero
 		}
@@ -249,9 +250,6 @@ func (d document) syntaxFault(err error) error {
 
 // templateAction matches the beginning of an action of a template where YAML has a value, a key or an element.
 var templateAction = regexp.MustCompile(`(?m)(?:^|:|-)[ \t]*\{\{`)
-
-// joinWords returns a text on one line, with single spaces between its words.
-func joinWords(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // leadingSpace returns the white space that a text begins with.
 func leadingSpace(text string) string { return text[:len(text)-len(strings.TrimLeft(text, " \t\r\n"))] }

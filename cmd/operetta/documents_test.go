@@ -131,7 +131,7 @@ func TestLineOfAField(t *testing.T) {
 		"missing":        3,
 		"spec.a.b":       3,
 	} {
-		if got := documents[1].lineOf(fault.Names(path)...); got != want {
+		if got := documents[1].lineOf(fault.SplitPath(path)...); got != want {
 			t.Errorf("%s is in line %d, want %d", path, got, want)
 		}
 	}

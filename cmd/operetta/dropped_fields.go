@@ -103,7 +103,7 @@ func (c fieldCheck) version(ctx context.Context, present, next *apiextensionsv1.
 	if err != nil && found == nil && ctx.Err() == nil && (converted || !unreachable(err)) {
 		// The webhook that converts may be that of a process which begins only with this definition. Who may not list resources
 		// serves none of them.
-		c.log.Info("nobody knows whether resources lose fields by a new definition: they cannot be listed", "definition", next.Name, "version", name, "error", err.Error())
+		c.log.Info("it is not known whether resources lose fields by a new definition, because they cannot be listed", "definition", next.Name, "version", name, "error", err.Error())
 		return nil, nil
 	}
 	if found != nil {

@@ -230,7 +230,7 @@ func (e *exceededError) Error() string { return e.limit + "; " + e.why }
 
 // explain names what the package has so much of that the worker may have needed more than the limit without a loop.
 func (e *exceededError) explain(s *source.Snapshot) {
-	if bulk, has := program.Bulkiest(s); has {
+	if bulk, has := program.LargestPart(s); has {
 		e.why = bulk.String()
 	}
 }

@@ -109,7 +109,7 @@ func (f explainFlags) complete(ctx context.Context, typed string) []string {
 	if err != nil {
 		return nil
 	}
-	live, err := cluster.Uncached(on.config)
+	live, err := cluster.NewUncachedLive(on.config)
 	if err != nil {
 		return nil
 	}
@@ -171,7 +171,7 @@ func (f explainFlags) reader(args []string) (readExplanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	live, err := cluster.Uncached(on.config)
+	live, err := cluster.NewUncachedLive(on.config)
 	if err != nil {
 		return nil, err
 	}

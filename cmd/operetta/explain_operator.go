@@ -84,7 +84,7 @@ const maxReport = 4 << 20
 func (c *operatorClient) Reconciles(ctx context.Context, ref object.Ref) (history.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
 	defer cancel()
-	client, address, err := c.way(ctx)
+	client, address, err := c.connect(ctx)
 	if err != nil {
 		return history.Report{}, err
 	}
@@ -132,8 +132,8 @@ func (c *operatorClient) name() string {
 	return "the operator in namespace " + c.flags.namespace
 }
 
-// way returns a client and the address at which it reaches the operator.
-func (c *operatorClient) way(ctx context.Context) (*http.Client, string, error) {
+// connect returns a client and the address at which it reaches the operator.
+func (c *operatorClient) connect(ctx context.Context) (*http.Client, string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.client != nil && (c.tunnel == nil || !c.tunnel.ended()) {
@@ -141,7 +141,7 @@ func (c *operatorClient) way(ctx context.Context) (*http.Client, string, error) 
 	}
 	address, trust := c.flags.address, rest.TLSClientConfig{CAFile: c.flags.ca}
 	if address == "" {
-		dug, err := digTunnel(ctx, c.on, c.flags)
+		dug, err := openTunnel(ctx, c.on, c.flags)
 		if err != nil {
 			return nil, "", fmt.Errorf("%s: %w", c.name(), err)
 		}

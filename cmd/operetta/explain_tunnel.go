@@ -36,9 +36,9 @@ func (t *tunnel) ended() bool {
 // defaultMetricsPort is the port of a pod without a port of the name metrics: operetta install --namespace exposes none.
 const defaultMetricsPort = 8080
 
-// digTunnel leads to the metrics of the pod that has the Lease of a namespace, until the process ends. It errors if that pod is unknown, or the
-// user may not reach it.
-func digTunnel(ctx context.Context, on target, f operatorFlags) (*tunnel, error) {
+// openTunnel opens a tunnel to the metrics port of the pod that holds the Lease of a namespace, until the process
+// ends. It errors if that pod is unknown, or the user may not reach it.
+func openTunnel(ctx context.Context, on target, f operatorFlags) (*tunnel, error) {
 	api, err := kubernetes.NewForConfig(on.config)
 	if err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ func (f *folders) withdraw(ctx context.Context, dir string, served *program.Prog
 	delete(f.refused, dir)
 	f.operator.mu.Unlock()
 	if served == nil {
-		f.manager.Broken(dir, packageName(dir), gone)
+		f.manager.ReportBroken(dir, packageName(dir), gone)
 		return
 	}
 	if err := f.manager.Withdraw(ctx, served); err != nil {
@@ -87,9 +87,10 @@ func (f *folders) follow(ctx context.Context, patterns []string) error {
 	})
 }
 
-// lookRepeatedly looks for folders, and serves those that it finds, until the context ends or serve errors. A large tree is
-// read less often, so that it takes little of a processor. What serving takes does not count: it depends on what a package
-// says and on what else the machine does, and others that come or go would be noticed minutes later.
+// lookRepeatedly looks for folders, and serves those that it finds, until the context ends or serve errors. A large
+// tree is read less often, so that it takes little of a processor. The time that serving takes does not count: it
+// depends on the package and on the load of the machine, and folders that come or go would otherwise be noticed
+// minutes later.
 func lookRepeatedly(ctx context.Context, look func() []string, serve func([]string) error) error {
 	for pause := foldersInterval; ; {
 		select {

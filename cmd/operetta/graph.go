@@ -209,7 +209,7 @@ func kindsOf(p *program.Program) func(component, needs string) picture.Kind {
 	edges := map[[2]string]picture.Kind{}
 	for _, c := range p.Template() {
 		for _, e := range c.Edges {
-			edges[[2]string{c.Name, e.To}] = render.Kind(e)
+			edges[[2]string{c.Name, e.To}] = render.EdgeKind(e)
 		}
 	}
 	return func(component, needs string) picture.Kind { return edges[[2]string{component, needs}] }

@@ -330,11 +330,11 @@ func (f *installFlags) operator(r rights, packages []install.Package) ([]manifes
 	for _, found := range r.found {
 		kinds = append(kinds, install.Kind{CRD: found.CRD, FailsClosed: found.Admission.FailsClosed})
 	}
-	running, err := install.Of(packages, f.run)
+	running, err := install.OperatorObjects(packages, f.run)
 	if err != nil {
 		return nil, fault.Faults{{Message: err.Error()}}
 	}
-	around, err := objectManifests(slices.Concat(install.Before(f.run), rbac.Of(r.packages, r.plurals, r.crds, r.options), running))
+	around, err := objectManifests(slices.Concat(install.Prerequisites(f.run), rbac.Roles(r.packages, r.plurals, r.crds, r.options), running))
 	if err != nil {
 		return nil, err
 	}

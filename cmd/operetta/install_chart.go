@@ -89,7 +89,7 @@ func chartDocuments(all []manifest) ([]install.Document, error) {
 			return nil, err
 		}
 		if u.GetKind() == "CustomResourceDefinition" && u.GetLabels()[crd.PackageLabel] == "" {
-			text = install.Optional(text)
+			text = install.OptionalDocument(text)
 		}
 		out = append(out, install.Document{ID: u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName(), File: chartFile(u.GetKind()), Text: text})
 	}

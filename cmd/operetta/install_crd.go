@@ -28,9 +28,10 @@ import (
 	"operetta.dev/engine/object"
 )
 
-// installCRD applies a CustomResourceDefinition and waits until the API server serves it. It
-// retries while the API server cannot be reached. That of a newer engine it leaves alone. It errors as the API server does about an
-// invalid definition if stored objects could not be read any more, or resources of the namespaces would lose fields.
+// installCRD applies a CustomResourceDefinition and waits until the API server serves it. It retries while the API
+// server cannot be reached. It leaves the definition of a newer engine alone. It errors as the API server does about
+// an invalid definition if stored objects could not be read any more, or resources of the namespaces would lose
+// fields.
 func installCRD(ctx context.Context, config *rest.Config, log logr.Logger, namespaces object.Namespaces, want *apiextensionsv1.CustomResourceDefinition) error {
 	client, err := apiextensions.NewForConfig(config)
 	if err != nil {

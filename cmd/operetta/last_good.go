@@ -121,7 +121,7 @@ func (o *operator) checkServedVersion(ctx context.Context, last checkedPackage) 
 
 // reportOutdated makes the resources of a package say that an earlier version serves them.
 func (o *operator) reportOutdated(ctx context.Context, served *program.Program, fault error) {
-	if err := o.manager.Outdated(ctx, served, faultLocation(fault)); err != nil && ctx.Err() == nil {
+	if err := o.manager.ReportOutdated(ctx, served, faultLocation(fault)); err != nil && ctx.Err() == nil {
 		o.log.Error(err, "could not report the broken package in the status of its resources", "package", served.Name())
 	}
 }

@@ -150,7 +150,7 @@ func (o *operator) tryPackages(ctx context.Context, all *folders, loads <-chan f
 	return nil
 }
 
-// endedBy returns an error unless the process is about to end, which is its cause then.
+// endedBy returns the error, or nil if the process is about to end, because that has then caused the error.
 func endedBy(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -158,9 +158,10 @@ func endedBy(ctx context.Context, err error) error {
 	return err
 }
 
-// awaitPackages says that every package has been tried, once the Packages of the cluster have been: decided about, or followed if the
-// process has another shard than the first. What it followed before it came to lead does not count. A package of a folder that lacks only a
-// permission is waited for: its resources must not be torn down without it. The channel may be nil.
+// awaitPackages notes that every package has been tried, once the Packages of the cluster have been: this process has
+// decided about them or, in another shard than the first, has followed the decisions. What it followed before it
+// became the leader does not count. It waits for a package of a folder that lacks only a permission, because its
+// resources must not be torn down without it. The channel may be nil.
 func (o *operator) awaitPackages(ctx context.Context, tried <-chan struct{}) {
 	if tried != nil {
 		select {
@@ -273,7 +274,7 @@ func (o *operator) serveFirst(ctx context.Context, a firstLoad) (*folderWatch, e
 	w.tryLastGood(ctx)
 	o.reportBroken(ctx, a.dir, w.served, err)
 	if w.served == nil && ctx.Err() == nil {
-		o.manager.Broken(a.dir, packageName(a.dir), faultLocation(err))
+		o.manager.ReportBroken(a.dir, packageName(a.dir), faultLocation(err))
 	}
 	return w, nil
 }
@@ -305,7 +306,7 @@ func (o *operator) serve(ctx context.Context, dir string, next checkedPackage, r
 	delete(o.broken, dir)
 	delete(o.refused, dir)
 	o.mu.Unlock()
-	o.manager.Mended(dir, next.program.GroupVersionKind().GroupKind().String())
+	o.manager.ReportMended(dir, next.program.GroupVersionKind().GroupKind().String())
 	o.saveLastGood(dir, next.snapshot)
 	return nil
 }
@@ -339,7 +340,7 @@ func (o *operator) serveOrSwap(ctx context.Context, p, running *program.Program)
 		o.log.Info("package loaded", "package", p.Name(), "kind", p.GroupVersionKind().GroupKind().String(), "version", p.GroupVersionKind().Version, "digest", shortDigest(p.Digest()))
 	case running.Digest() == p.Digest():
 		// The CRD was applied nevertheless, because the cluster may have the one of a version in between.
-		if err := o.manager.Outdated(ctx, running, ""); err != nil {
+		if err := o.manager.ReportOutdated(ctx, running, ""); err != nil {
 			return err
 		}
 		o.log.Info("the package is unchanged again, the same version keeps running", "package", p.Name(), "digest", shortDigest(p.Digest()))

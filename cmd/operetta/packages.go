@@ -186,7 +186,7 @@ func (e objectExaminer) AwaitCRD(ctx context.Context, definition *apiextensionsv
 	case present == nil:
 		return fmt.Errorf("%s is not installed yet; %s does that", definition.Name, e.decides())
 	case e.flags.crds != crdsLeave:
-		if lacking := crd.Lacks(present, definition); lacking != "" {
+		if lacking := crd.MissingField(present, definition); lacking != "" {
 			return fmt.Errorf("%s lacks %s; %s installs it", definition.Name, lacking, e.decides())
 		}
 	}

@@ -145,7 +145,7 @@ func (f *planFlags) run(ctx context.Context, s streams, args []string) error {
 
 // makePlan makes a plan, and shows on a terminal how far it is.
 func makePlan(ctx context.Context, s streams, o plan.Options) (plan.Plan, error) {
-	defer worker.CollectLess()() // the worlds of resources are garbage at once
+	defer worker.ReduceGC()() // the worlds of resources are garbage at once
 	shown := newProgress(s, "plan")
 	defer shown.end()
 	o.Progress = func(done, all int) { shown.tell(done, all, unitResources) }
@@ -249,7 +249,7 @@ func (f *planFlags) snapshot(s streams, p *program.Program) (plan.Snapshot, time
 		return nil, time.Time{}, err
 	}
 	printLinef(s.err, "note: this is about the cluster at %s (context: %s)", on.server(), on.contextName())
-	live, err := cluster.Uncached(on.config)
+	live, err := cluster.NewUncachedLive(on.config)
 	if err != nil {
 		return nil, time.Time{}, err
 	}

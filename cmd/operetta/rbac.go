@@ -119,7 +119,7 @@ func newRBAC(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := objectManifests(rbac.Of(r.packages, r.plurals, r.crds, r.options))
+			all, err := objectManifests(rbac.Roles(r.packages, r.plurals, r.crds, r.options))
 			if err != nil {
 				return err
 			}

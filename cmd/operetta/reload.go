@@ -66,7 +66,7 @@ func (w *folderWatch) changed(ctx context.Context, snapshot *source.Snapshot, er
 		return outcome
 	}
 	if w.tryLastGood(ctx); w.served != nil {
-		w.manager.Mended(w.dir, w.served.GroupVersionKind().GroupKind().String())
+		w.manager.ReportMended(w.dir, w.served.GroupVersionKind().GroupKind().String())
 		w.reportBroken(ctx, w.dir, w.served, w.fault)
 	}
 	return w.outcome()
@@ -106,7 +106,7 @@ func (w *folderWatch) take(ctx context.Context, snapshot *source.Snapshot, err e
 	}
 	w.fault = err
 	if served := w.served; served == nil {
-		w.manager.Broken(w.dir, packageName(w.dir), faultLocation(err))
+		w.manager.ReportBroken(w.dir, packageName(w.dir), faultLocation(err))
 	} else {
 		w.outdatedReport.schedule(outdatedReportDelay, func() { w.reportOutdated(ctx, served, err) })
 	}

@@ -229,7 +229,7 @@ func (d document) locate(faults fault.Faults) fault.Faults {
 		if rule := f.Position.String(); rule != "" {
 			f.Hint = strings.TrimPrefix(f.Hint+"; the rule is "+rule, "; ")
 		}
-		f.Position = fault.Position{File: d.file, Line: d.lineOf(fault.Names(f.Path)...)}
+		f.Position = fault.Position{File: d.file, Line: d.lineOf(fault.SplitPath(f.Path)...)}
 		out[i] = f
 	}
 	return out

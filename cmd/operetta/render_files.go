@@ -23,7 +23,7 @@ func selected(out render.Output, only []string) ([]render.Object, error) {
 	for _, name := range only {
 		found := false
 		for _, o := range all {
-			if render.Named(name, o.Component, o.Object) {
+			if render.IsNamed(name, o.Component, o.Object) {
 				wanted[o.Path()], found = true, true
 			}
 		}

@@ -75,9 +75,9 @@ type replayed struct {
 	Recorded string `json:"recorded"`
 	Replayed string `json:"replayed"`
 	// Overlays are the files of the overlays that the recorded version has.
-	Overlays []string      `json:"overlays,omitempty"`
-	Did      []capsule.Act `json:"did"`
-	Failed   string        `json:"failed,omitempty"`
+	Overlays []string                `json:"overlays,omitempty"`
+	Did      []capsule.RecordedWrite `json:"did"`
+	Failed   string                  `json:"failed,omitempty"`
 	// Explained says that the recorded decision writes the objects that the operator wrote.
 	Explained bool `json:"explained"`
 	// Missing says what the recorded decision asks for and the operator has not read.

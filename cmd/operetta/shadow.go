@@ -175,7 +175,7 @@ func (r *shadowRun) connect(s streams) error {
 	if o.Ignore, err = r.flags.shadow.ignored(); err != nil {
 		return err
 	}
-	if o.Cluster, err = cluster.Uncached(on.config); err != nil {
+	if o.Cluster, err = cluster.NewUncachedLive(on.config); err != nil {
 		return err
 	}
 	o.Mapper = cluster.CacheMappings(o.Cluster.Client.RESTMapper())

@@ -63,15 +63,16 @@ func (o *operator) install(ctx context.Context, definition *apiextensionsv1.Cust
 	if by := o.flags.options.ConversionWebhook(); by != nil {
 		definition = crd.WithConversion(definition, *by)
 	}
-	if unserved := crd.Unserved(definition); len(unserved) > 0 {
+	if unserved := crd.UnservedVersions(definition); len(unserved) > 0 {
 		o.log.Info("versions are not served, because this operator serves no webhook that would convert them", "definition", definition.Name, "versions", unserved, "served", crd.StorageVersion(definition))
 	}
 	return installCRD(ctx, o.config, o.log, o.flags.options.Namespaces, definition)
 }
 
-// awaitDefinition waits until a definition is established, which the leader has installed, or this
-// process when it came to lead. A shard that waits for another one also waits for the fields that its package has: what it writes
-// there would be dropped. The process counts as ready meanwhile, as a rolling update ends whoever leads, or replaces the other shard, only then.
+// awaitDefinition waits until a definition is established, which the leader has installed, or this process when it
+// came to lead. A shard that waits for another one also waits for the fields that its package has: what it writes
+// there would be dropped. The process counts as ready meanwhile, because a rolling update stops the leader, or
+// replaces the other shard, only once this process is ready.
 func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.CustomResourceDefinition) error {
 	client, err := apiextensions.NewForConfig(o.config)
 	if err != nil {
@@ -91,7 +92,7 @@ func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.
 		case err == nil && apihelpers.IsCRDConditionTrue(got, apiextensionsv1.Established):
 			lacking := ""
 			if follows {
-				lacking = crd.Lacks(got, wanted)
+				lacking = crd.MissingField(got, wanted)
 			}
 			if lacking == "" {
 				return o.join(ctx, got, wanted)

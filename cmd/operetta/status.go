@@ -19,6 +19,7 @@ import (
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/explain"
 	"operetta.dev/engine/object"
+	"operetta.dev/engine/redact"
 )
 
 const statusLong = `List the custom resources of all packages of a cluster, those that are not ready first, with their
@@ -79,7 +80,7 @@ func (f statusFlags) list(ctx context.Context, s streams, words []string) ([]exp
 	if err != nil {
 		return nil, err
 	}
-	live, err := cluster.Uncached(on.config)
+	live, err := cluster.NewUncachedLive(on.config)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +209,7 @@ func printStatuses(s streams, all []explain.Resource) error {
 			since = duration.HumanDuration(max(0, time.Since(at)))
 		}
 		line := []string{cmp.Or(r.Namespace, "-"), strings.ToLower(r.Kind) + "/" + r.Name, cmp.Or(string(r.Phase), "-"), cmp.Or(r.Ready, "-"), since}
-		if why := joinWords(r.Message); why != "" {
+		if why := redact.OneLine(r.Message); why != "" {
 			line = append(line, why)
 		}
 		fmt.Fprintln(w, strings.Join(line, "\t"))

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/packages"
+	"operetta.dev/engine/redact"
 )
 
 // printCanaries prints a line for each Package whose canary is in progress or has gone back. Who may not list Packages is told so.
@@ -17,7 +18,7 @@ func printCanaries(ctx context.Context, s streams, f clusterFlags) error {
 	if err != nil {
 		return err
 	}
-	live, err := cluster.Uncached(on.config)
+	live, err := cluster.NewUncachedLive(on.config)
 	if err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func canaryLine(u *unstructured.Unstructured) string {
 	case packages.CanaryProgressing, packages.CanaryReady:
 		return head + string(phase) + fmt.Sprintf(": %d of %d resources are ready", count("ready"), count("resources"))
 	case packages.CanaryRolledBack:
-		return head + string(phase) + ": " + joinWords(text("why"))
+		return head + string(phase) + ": " + redact.OneLine(text("why"))
 	case packages.CanaryPromoted:
 	}
 	return ""

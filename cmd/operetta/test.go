@@ -298,7 +298,7 @@ func (o testOptions) printCovered(s streams, p testedPackage) {
 	}
 	var shares []string
 	for _, kind := range testcase.PointKinds {
-		if covered, all := testcase.Share(p.Covered, kind); all > 0 {
+		if covered, all := testcase.CoverageOf(p.Covered, kind); all > 0 {
 			shares = append(shares, fmt.Sprintf("%d of %d %s", covered, all, coveredNouns[kind]))
 		}
 	}

@@ -58,7 +58,7 @@ func (f uiFlags) run(ctx context.Context, s streams, words []string) error {
 	if err != nil {
 		return err
 	}
-	live, err := cluster.Uncached(on.config)
+	live, err := cluster.NewUncachedLive(on.config)
 	if err != nil {
 		return err
 	}

@@ -159,7 +159,7 @@ func (f whyFlags) fromCluster(ctx context.Context, p *program.Program, resource 
 	if want := p.GroupVersionKind(); kind.GroupKind() != want.GroupKind() {
 		return none, nil, fmt.Errorf("%s is %s, but package %s is for %s", resource, kind.GroupKind(), p.Name(), want.GroupKind())
 	}
-	live, err := cluster.Uncached(on.config)
+	live, err := cluster.NewUncachedLive(on.config)
 	if err != nil {
 		return none, nil, err
 	}

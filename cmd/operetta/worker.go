@@ -208,7 +208,7 @@ func examineLight(mode string, p *program.Program, e *vet.Examination, tell func
 		var rules crd.Rules
 		f.CRD, rules, err = crd.GenerateWithRules(definition)
 		if err == nil {
-			rules, err = crd.Affordable(definition, f.CRD, rules, conform.Errors)
+			rules, err = crd.RemoveCostlyRules(definition, f.CRD, rules, conform.Errors)
 		}
 		if err == nil && mode == examineCRD {
 			f.Constraints = crd.Constraints(definition, f.CRD, rules)
@@ -228,7 +228,7 @@ func examineLight(mode string, p *program.Program, e *vet.Examination, tell func
 	case examineRights:
 		f.Uses, f.Faults = e.Uses()
 	case examineSample:
-		f.Sample, f.Unmade = check.Simplest(p)
+		f.Sample, f.Unmade = check.SimplestResource(p)
 	}
 	return f
 }
@@ -237,8 +237,8 @@ func examineLight(mode string, p *program.Program, e *vet.Examination, tell func
 // and errors if there is nothing to look at.
 func suspect(snapshot *source.Snapshot) (p *program.Program, faults fault.Faults, err error) {
 	defer recoverCompiler(snapshot, &err)
-	if p, faults, err = program.Suspect(snapshot); err == nil {
-		p, err = p.Cheap()
+	if p, faults, err = program.LoadFaulty(snapshot); err == nil {
+		p, err = p.WithCheapEnumerations()
 	}
 	return p, faults, ofPackage(snapshot, err)
 }

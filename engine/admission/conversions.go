@@ -57,14 +57,15 @@ type Conversions struct {
 	expensive *cache.LRUExpireCache
 }
 
-// NewConversions returns what converts resources of packages, so many reviews at once. The function returns the
-// package of a kind, or nil.
+// NewConversions returns a handler that converts the resources of packages, with at most concurrency reviews at a
+// time. packages returns the package of a kind, or nil.
 func NewConversions(packages func(schema.GroupKind) Converter, concurrency int, log logr.Logger) *Conversions {
 	return &Conversions{packages, newShares(concurrency), log, semaphore.NewWeighted(maxConversionBytes), cache.NewLRUExpireCache(maxExpensive)}
 }
 
-// ServeHTTP answers a review. One that nobody can answer gets the status code of an error, and one with a resource
-// that cannot be converted a failure that names the resource: an API server takes all of a review or nothing.
+// ServeHTTP answers a review. A review that cannot be answered gets the status code of an error. If one resource
+// cannot be converted, the whole review fails with a message that names it, because an API server accepts a review
+// completely or not at all.
 func (c *Conversions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), timeoutOf(r))
 	defer cancel()

@@ -25,9 +25,9 @@ type operation struct {
 // API server may call a webhook twice, and does so with every later change of the resource.
 const unstable = "the package computes other labels or defaults each time, so none is set"
 
-// Mutate adds to a custom resource the defaults of its package that the API server does not know, and sets
-// the labels that the package computes. It never changes a field that is there, and refuses nothing: what is
-// invalid stays as it is, and is refused by Validate. It errors if nobody can say what to add.
+// Mutate adds to a custom resource the defaults of its package that the API server does not know, and sets the labels
+// that the package computes. It never changes a field that is there, and refuses nothing: what is invalid stays as it
+// is, and is refused by Validate. It errors if the package could not be evaluated, so that what to add is not known.
 func (r *Resources) Mutate(ctx context.Context, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 	c, end, err := r.begin(ctx, req)
 	if err != nil {

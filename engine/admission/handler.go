@@ -25,7 +25,7 @@ const (
 	PatchesPath  = "/validate-patches"
 )
 
-// A Reviewer answers a request. It errors if it cannot say whether the request is right.
+// A Reviewer answers a request. It errors if it cannot decide whether the request is valid.
 type Reviewer func(context.Context, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
 
 const (
@@ -76,8 +76,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// limitReading limits how long the body of a request may take to come, until end is called. Whoever can connect can
-// send a body slowly, or never. It takes the memory of what has come, and no turn.
+// limitReading limits how long the body of a request may take to arrive, until end is called. Any client that can
+// connect can send a body slowly, or never finish it. Until then, the request occupies the memory of what has
+// arrived, and no turn.
 func limitReading(w http.ResponseWriter) (end func()) {
 	deadline := http.NewResponseController(w)
 	_ = deadline.SetReadDeadline(time.Now().Add(readTime)) // a connection that has none has another end
@@ -121,8 +122,8 @@ func requestErrorf(code int, format string, args ...any) *requestError {
 // errMemory is the error of a body for which there is no memory.
 var errMemory = errors.New("too many requests are being reviewed")
 
-// A body is that of a request. It takes memory of a Handler as it comes, and errors with errMemory if there is
-// none: who waits for memory would hold what it has.
+// A body is the body of a request. It takes memory from the Handler as the text arrives, and errors with errMemory if
+// none is left: if it waited instead, it would keep the memory that it already has.
 type body struct {
 	from   io.Reader
 	memory *semaphore.Weighted

@@ -51,7 +51,7 @@ type Resources struct {
 // waits for another one.
 const maxPlans = 2
 
-// NewResources returns the reviewers of packages, which review so many requests at once. The function
+// NewResources returns a reviewer of custom resources, which reviews at most concurrency requests at a time. packages
 // returns the package of a kind, or nil.
 func NewResources(packages func(schema.GroupKind) Package, concurrency int) *Resources {
 	return &Resources{packages, newShares(concurrency), make(chan struct{}, maxPlans)}
@@ -69,9 +69,9 @@ type change struct {
 	unreadable fault.Faults
 }
 
-// Validate reviews whether a custom resource is what the schema of its package and its components allow. It
-// errors if nobody can say it. A change that the package does not see is always allowed, and so are those of
-// a resource that is being deleted: finalizers have to be removed from a resource that became invalid.
+// Validate reviews whether a custom resource is what the schema of its package and its components allow. It errors if
+// the package could not be evaluated. A change that the package does not see is always allowed, and so are those of a
+// resource that is being deleted: finalizers have to be removed from a resource that became invalid.
 func (r *Resources) Validate(ctx context.Context, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 	c, end, err := r.begin(ctx, req)
 	if err != nil {
@@ -106,8 +106,8 @@ func (r *Resources) Validate(ctx context.Context, req *admissionv1.AdmissionRequ
 	return c.ratchet(faults, known), nil
 }
 
-// validate returns what a package says of a resource, and why it refuses it: it cannot be rendered, or read in
-// another version. It errors if nobody can say it.
+// validate returns what a package says about a resource, and why it rejects the resource: the resource cannot be
+// rendered, or cannot be read in another version. It errors if the package could not be evaluated.
 func (c *change) validate(ctx context.Context, u *unstructured.Unstructured, s program.Session) (program.Review, fault.Faults, error) {
 	review, faults, err := c.review(ctx, s)
 	if err == nil && len(faults) == 0 {
@@ -311,7 +311,7 @@ func invalidObjects(c program.Component) fault.Faults {
 	}
 	var out fault.Faults
 	for _, f := range c.Faults {
-		f.Message += f.Position.Behind()
+		f.Message += f.Position.InBrackets()
 		if f.Path == "" {
 			f.Path = "components." + c.Name
 		}

@@ -9,9 +9,9 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// shares says whose request is worked on next: a few at once, and of those who wait that of the tenant who
-// has the fewest, and then of the one whose last turn was the longest ago. So nobody waits for all requests
-// of somebody else.
+// shares decides whose request is processed next. A few are processed at once. Of the waiting ones, the next is from
+// the tenant with the fewest in progress, and then from the tenant whose last turn is longest ago, so that no tenant
+// has to wait for all requests of another.
 type shares struct {
 	// slots is how many requests are worked on at once.
 	slots int
@@ -52,8 +52,8 @@ func newShares(slots int) *shares {
 	return &shares{slots: max(1, slots), running: map[string]int{}, bytes: map[string]int64{}, turns: lru.New(maxTenants)}
 }
 
-// take waits for the turn of a request of so many bytes, and returns what ends it. It errors with errTooMany, or
-// with the error of the context.
+// take waits for the turn of a request with the given size in bytes, and returns a function that ends the turn. It
+// errors with errTooMany, or with the error of the context.
 func (s *shares) take(ctx context.Context, tenant string, size int64) (end func(), err error) {
 	own, err := s.takeTurn(ctx, tenant, size)
 	if err != nil {

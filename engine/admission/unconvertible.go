@@ -10,8 +10,9 @@ import (
 	"operetta.dev/engine/program"
 )
 
-// unconvertible returns why a resource could not be read in another served version. An API server would fail every list
-// of that version because of it, for all users, so nobody may store it. It errors if nobody can say it.
+// unconvertible returns why a resource could not be read in another served version. An API server would fail every
+// list of that version because of it, for all users, so it must not be stored. It errors if the package could not be
+// evaluated.
 func (c *change) unconvertible(ctx context.Context, u *unstructured.Unstructured) (fault.Faults, error) {
 	for _, version := range c.Converts() {
 		_, err := c.ConvertContext(ctx, program.Conversion{

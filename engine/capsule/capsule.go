@@ -41,8 +41,8 @@ type Capsule struct {
 	ConfigMap string   `json:"configMap,omitempty"`
 	Allow     []string `json:"allow,omitempty"`
 	// Did are the writes of the reconcile, in order, and Failed is why it is retried.
-	Did    []Act  `json:"did"`
-	Failed string `json:"failed,omitempty"`
+	Did    []RecordedWrite `json:"did"`
+	Failed string          `json:"failed,omitempty"`
 	// Missing says what the decision asks for and the reconcile has not read: a process that knows more reads less.
 	Missing []string `json:"missing,omitempty"`
 	// Decision is what the same version decides of what the capsule holds.
@@ -70,8 +70,8 @@ func resourceOf(ref cluster.Ref) Resource {
 	return Resource{Group: ref.Group, Version: ref.Version, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// An Act is one write.
-type Act struct {
+// A RecordedWrite is one write.
+type RecordedWrite struct {
 	// Verb is that of the write, such as "apply" or "delete", and Object what it was about, as "Kind namespace/name".
 	Verb   string `json:"verb"`
 	Object string `json:"object"`
@@ -80,15 +80,16 @@ type Act struct {
 }
 
 // String returns the act on one line.
-func (a Act) String() string {
+func (a RecordedWrite) String() string {
 	if a.Refused != "" {
 		return fmt.Sprintf("%s %s: %s", a.Verb, a.Object, a.Refused)
 	}
 	return a.Verb + " " + a.Object
 }
 
-// Explains reports whether the decision is what the operator did to objects. It is not if the package computes with
-// a value of a Secret, which was replaced, or if the process remembered something, such as what it had tried before.
+// Explains reports whether the decision shows what the operator did to objects. It does not if the package computes
+// with a value of a Secret, which was replaced, or if the process remembered something from earlier, such as a write
+// that it had tried.
 func (c *Capsule) Explains() bool {
 	did, decided := map[string]bool{}, map[string]bool{}
 	for _, a := range c.Did {

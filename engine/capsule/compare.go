@@ -74,8 +74,8 @@ func fields(before, after *unstructured.Unstructured, prefix string) []plan.Fiel
 }
 
 // writesOf returns the writes of a decision by object. Of several of one object the last counts.
-func writesOf(d Decision) map[string]Write {
-	out := map[string]Write{}
+func writesOf(d Decision) map[string]ObjectWrite {
+	out := map[string]ObjectWrite{}
 	for _, w := range d.Writes {
 		out[w.Object] = w
 	}

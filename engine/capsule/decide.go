@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/dryrun"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
@@ -25,15 +25,15 @@ import (
 // A Decision is what one reconcile does in memory.
 type Decision struct {
 	// Writes are the objects that it creates, changes and deletes, in order.
-	Writes []Write `json:"writes"`
+	Writes []ObjectWrite `json:"writes"`
 	// Status is that of the resource afterwards, or nil if it is gone.
 	Status map[string]any `json:"status,omitempty"`
 	// Failed is why it is retried.
 	Failed string `json:"failed,omitempty"`
 }
 
-// A Write is what becomes of one object.
-type Write struct {
+// An ObjectWrite is what becomes of one object.
+type ObjectWrite struct {
 	Verb   cluster.Operation `json:"verb"`
 	Object string            `json:"object"`
 	// Manifest is the object afterwards, without what only the API server sets, or nil for a deleted one.
@@ -56,9 +56,9 @@ func (d Decision) convertNumbers() error {
 	return err
 }
 
-// Decide makes the decision of a capsule again with a version of the package, which may be another one than that of the
-// capsule. It returns what the version asks for and the capsule does not have as well. It errors if the capsule
-// cannot be read, the package is for another kind, or nobody can evaluate it.
+// Decide makes the decision of a capsule again with a version of the package, which may be another one than that of
+// the capsule. It also returns what the version asks for and the capsule lacks. It errors if the capsule cannot be
+// read, if the package is for another kind, or if the package cannot be evaluated.
 func (c *Capsule) Decide(ctx context.Context, v plan.Version) (Decision, []string, error) {
 	d, err := c.dump()
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *Capsule) decide(ctx context.Context, from plan.Snapshot, v plan.Version
 	if err != nil {
 		return Decision{}, err
 	}
-	out := Decision{Writes: []Write{}}
+	out := Decision{Writes: []ObjectWrite{}}
 	err = w.Round(ctx, func(s dryrun.Step) {
 		for _, e := range s.Changes {
 			if !marksSecret(e) {
@@ -127,14 +127,14 @@ func (d Decision) maskDigests() {
 		objects, _ := group["objects"].([]any)
 		for _, o := range objects {
 			entry, _ := o.(map[string]any)
-			if _, has := entry["digest"]; has && entry["apiVersion"] == "v1" && entry["kind"] == "Secret" {
+			if _, has := entry["digest"]; has && object.MayBeSecretIn(entry) {
 				entry["digest"] = redact.Mask
 			}
 		}
 	}
 }
 
-// A noting package notes that nobody could evaluate it, which is no decision.
+// A noting package notes that it could not be evaluated, in which case there is no decision.
 type noting struct {
 	reconcile.Package
 
@@ -154,7 +154,7 @@ func (n *noting) Evaluate(s program.Session) (program.Rollout, error) {
 // already. A capsule has other values than the cluster and none of these marks, so this says nothing of what the
 // operator does.
 func marksSecret(e cluster.ObjectChange) bool {
-	if e.Operation != cluster.Updated || e.Ref.GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
+	if e.Operation != cluster.Updated || !object.IsSecret(e.Ref.GroupKind()) {
 		return false
 	}
 	return len(fields(asStored(e.Before), asStored(e.Object), "")) == 0
@@ -181,8 +181,8 @@ func asStored(u *unstructured.Unstructured) *unstructured.Unstructured {
 
 // writeOf returns a change as a Write. It has masks for the values of a Secret: a package may render some, and a capsule
 // has none.
-func writeOf(e cluster.ObjectChange) Write {
-	out := Write{Verb: e.Operation, Object: e.Ref.String()}
+func writeOf(e cluster.ObjectChange) ObjectWrite {
+	out := ObjectWrite{Verb: e.Operation, Object: e.Ref.String()}
 	if e.Operation != cluster.Deleted && e.Object != nil {
 		u := e.Object.DeepCopy()
 		for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {

@@ -57,7 +57,7 @@ func TestACapsuleHasNoKeyOfADigestThatItHas(t *testing.T) {
 	if err != nil || before == nil {
 		t.Fatal(before, err)
 	}
-	if err := o.Remove(cluster.RefOf(login), before.GetUID()); err != nil {
+	if err := o.DeleteInBackground(cluster.RefOf(login), before.GetUID()); err != nil {
 		t.Fatal(err)
 	}
 	login.SetUID(uid)

@@ -15,8 +15,8 @@ import (
 	"operetta.dev/engine/plan"
 )
 
-// A Reading is what one reconcile reads and writes. What it reads first of an object counts: later it may read what it
-// has written itself.
+// A Reading is what one reconcile reads and writes. Of each object, the first read counts, because a later one may
+// return what the reconcile itself has written.
 type Reading struct {
 	began time.Time
 
@@ -25,7 +25,7 @@ type Reading struct {
 	lists   map[string]selected
 	scopes  map[schema.GroupKind]cluster.Scope
 	owned   []*unstructured.Unstructured
-	did     []Act
+	did     []RecordedWrite
 	// evaluated says that the package was evaluated: a reconcile that has found nothing changed decides nothing.
 	evaluated bool
 }
@@ -82,7 +82,7 @@ func (r *Reading) list(s cluster.Selection, all []*unstructured.Unstructured) {
 
 // act notes a write.
 func (r *Reading) act(verb string, ref cluster.Ref, err error) {
-	a := Act{Verb: verb, Object: ref.String()}
+	a := RecordedWrite{Verb: verb, Object: ref.String()}
 	if err != nil {
 		if a.Refused = string(apierrors.ReasonForError(err)); a.Refused == "" {
 			a.Refused = "error" // its text may quote what was written
@@ -94,10 +94,10 @@ func (r *Reading) act(verb string, ref cluster.Ref, err error) {
 }
 
 // acts returns the writes so far.
-func (r *Reading) acts() []Act {
+func (r *Reading) acts() []RecordedWrite {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]Act{}, r.did...)
+	return append([]RecordedWrite{}, r.did...)
 }
 
 // A recorded cluster notes what is read and written by it in the Reading of the context.

@@ -17,7 +17,8 @@ import (
 	"operetta.dev/engine/plan"
 )
 
-// Annotation on a custom resource lets an operator record it that records only those which have it, with the value "true".
+// Annotation marks, with the value "true", the custom resources that an operator records if it records only marked
+// ones.
 const Annotation = "operetta.dev/record"
 
 // Options say what is recorded.
@@ -39,7 +40,8 @@ type Options struct {
 const maxPending = 16
 
 // A Recorder records reconciles. The decisions are made and written one by one, in the background: a reconcile never
-// waits for it, and what comes too fast is dropped. A nil Recorder records nothing. It is safe for concurrent use.
+// waits for them, and reconciles that come too fast are dropped. A nil Recorder records nothing. It is safe for
+// concurrent use.
 type Recorder struct {
 	options Options
 	store   *store

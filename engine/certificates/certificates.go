@@ -52,8 +52,8 @@ type Result struct {
 	Again time.Duration
 }
 
-// Next returns what a Secret is to have. Trusted is for how long all callers have been told to trust the
-// authorities in it, or negative if one has not. It errors if no certificate can be made.
+// Next returns what a Secret is to have. trusted is how long ago all callers were told to trust the authorities in
+// it; it is negative if a caller has not been told. It errors if no certificate can be made.
 func Next(data map[string][]byte, o Options, trusted time.Duration, now time.Time) (Result, error) {
 	current, err := o.pair(data[certificateKey], data[privateKeyKey], now)
 	if err != nil || !bytes.Contains(data[AuthoritiesKey], current.authority) {

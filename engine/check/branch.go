@@ -89,7 +89,7 @@ type splitter struct {
 	samples map[string]*sample
 	// bound is how many cases there may be, and parts are what there is too much of for that.
 	bound int
-	parts []Part
+	parts []Truncation
 }
 
 // structure returns the node of a struct. It has one choice only, so that its fields are branches of their own.

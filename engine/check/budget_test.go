@@ -77,7 +77,7 @@ func TestDefaultsForWhichThereIsNoTimeAreSaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := check.Part{Path: "defaults", Unit: "preferred alternatives", Tried: 0, Of: 1}
+		want := check.Truncation{Path: "defaults", Unit: "preferred alternatives", Tried: 0, Of: 1}
 		if said := slices.Contains(got.Parts, want); said == (len(got.Counterexamples) > 0) {
 			t.Errorf("after %d: found %v, and said %v", asked, got.Counterexamples, got.Parts)
 		}

@@ -25,10 +25,10 @@ func cases(c *cover, bound int) []selection {
 		return c.distinct(allOf(c.branches))
 	}
 	first := make(selection, len(c.branches))
-	c.tick(first)
+	c.markCovered(first)
 	out := []selection{first}
 	if usual := c.usual(); len(out) < bound && !slices.Equal(usual, first) {
-		c.tick(usual)
+		c.markCovered(usual)
 		out = append(out, usual)
 	}
 	for len(out) < bound {
@@ -36,7 +36,7 @@ func cases(c *cover, bound int) []selection {
 		if s == nil {
 			break
 		}
-		c.tick(s)
+		c.markCovered(s)
 		out = append(out, s)
 	}
 	return out
@@ -255,8 +255,8 @@ func (c *cover) distinct(all []selection) []selection {
 	})
 }
 
-// tick notes the choices and the pairs of a selection.
-func (c *cover) tick(s selection) {
+// markCovered notes the choices and the pairs of a selection.
+func (c *cover) markCovered(s selection) {
 	used := c.used(s)
 	for at, i := range used {
 		for _, j := range used[at:] {

@@ -62,7 +62,7 @@ type Report struct {
 	Pairs  int `json:"pairs"`
 	Paired int `json:"paired"`
 	// Parts are what there is too much of for all of it to be tried.
-	Parts []Part `json:"parts,omitempty"`
+	Parts []Truncation `json:"parts,omitempty"`
 	// Ready are the cases that became ready.
 	Ready int `json:"ready"`
 	// Undecided are the cases that did not, or that were rejected, for a reason that may be that something is
@@ -123,7 +123,7 @@ func Run(ctx context.Context, p *program.Program, o Options) (Report, error) {
 	}
 	cover := newCover(c.branches, c.placesOf())
 	if cover.inPairs < len(c.branches) {
-		c.report.Parts = append(c.report.Parts, Part{Path: "pairs", Unit: "branches", Tried: cover.inPairs, Of: len(c.branches)})
+		c.report.Parts = append(c.report.Parts, Truncation{Path: "pairs", Unit: "branches", Tried: cover.inPairs, Of: len(c.branches)})
 	}
 	selections := cases(cover, o.Bound)
 	for i, s := range selections {
@@ -156,7 +156,7 @@ func Run(ctx context.Context, p *program.Program, o Options) (Report, error) {
 func (r *Report) count(c *cover, selections []selection) {
 	c.ticked, c.chosen, c.paired = map[pair]bool{}, 0, 0 // there may have been no time for all that were planned
 	for _, s := range selections {
-		c.tick(s)
+		c.markCovered(s)
 	}
 	r.Branches, r.Choices, r.Chosen, r.Pairs, r.Paired = len(c.branches), c.choices, c.chosen, c.pairs, c.paired
 }
@@ -181,7 +181,7 @@ type checker struct {
 	// changes are the choices of cases that were changed to the simplest one and back, by branch.
 	changes map[[2]int]bool
 	// defaulted are the fields of inputs for whose absence the package provides.
-	defaulted []syntax.Defaulted
+	defaulted []syntax.DefaultedField
 	// causes are the values of inputs without which a problem does not show, by its key.
 	causes map[string]*sample
 	// textSamples are those of texts in inputs, by the path of the field.
@@ -189,9 +189,9 @@ type checker struct {
 	// sampled is how many cases were tried again with other values of inputs.
 	sampled int
 	// settled are the cases that became ready, as they were evaluated in the end.
-	settled []settled
+	settled []readyCase
 	// ended are the cases that the schema accepts, as they were evaluated in the end, if faults are known.
-	ended []settled
+	ended []readyCase
 }
 
 // found is a problem and the first selection that showed it.
@@ -203,7 +203,7 @@ type found struct {
 
 // newChecker returns a checker, or says why no resource can be made up.
 func newChecker(p *program.Program, o Options) (c *checker, unmade string) {
-	definition, err := Definition(p)
+	definition, err := CRDOf(p)
 	if faults, are := errors.AsType[fault.Faults](err); are {
 		return nil, faults[0].Error()
 	}
@@ -221,7 +221,7 @@ func newChecker(p *program.Program, o Options) (c *checker, unmade string) {
 	if n == nil {
 		return nil, "no value can be made up for a required field of the spec"
 	}
-	c = &checker{program: p, evaluator: &evaluator{Remembering: dryrun.NewRemembering(p)}, server: server, options: o, known: map[string]bool{}, held: map[string]bool{}, changes: map[[2]int]bool{}, causes: map[string]*sample{}, defaulted: p.Syntax().Examples().Defaulted()}
+	c = &checker{program: p, evaluator: &evaluator{CachingProgram: dryrun.NewCachingProgram(p)}, server: server, options: o, known: map[string]bool{}, held: map[string]bool{}, changes: map[[2]int]bool{}, causes: map[string]*sample{}, defaulted: p.Syntax().Examples().Defaulted()}
 	inputs := s.inputs(p, c.kinds)
 	c.maker = newMaker(p, n, s.branches)
 	c.maker.inputs, c.textSamples, c.report.Parts = inputs, s.samples, s.parts
@@ -231,9 +231,9 @@ func newChecker(p *program.Program, o Options) (c *checker, unmade string) {
 	return c, ""
 }
 
-// Definition returns the definition of the version that a package reads, without what only kubectl shows. It errors with
+// CRDOf returns the definition of the version that a package reads, without what only kubectl shows. It errors with
 // Faults if a CustomResourceDefinition cannot express the schema.
-func Definition(p *program.Program) (*apiextensionsv1.CustomResourceDefinition, error) {
+func CRDOf(p *program.Program) (*apiextensionsv1.CustomResourceDefinition, error) {
 	return definitionOf(p, p.GroupVersionKind().Version)
 }
 
@@ -283,7 +283,7 @@ func (c *checker) add(ctx context.Context, s selection) error {
 		out.known = out.known || known
 		return known
 	})
-	if out, err = c.withOthers(ctx, s, out); err != nil {
+	if out, err = c.withOtherValues(ctx, s, out); err != nil {
 		return err
 	}
 	c.report.Cases++
@@ -292,7 +292,7 @@ func (c *checker) add(ctx context.Context, s selection) error {
 		c.report.Refused++
 	case out.ready:
 		c.report.Ready++
-		c.settled = append(c.settled, settled{s, out.settled, out.given})
+		c.settled = append(c.settled, readyCase{s, out.settled, out.given})
 	case len(out.problems) == 0 && !out.known:
 		c.report.Undecided++
 		if c.report.Rejected == nil {
@@ -300,7 +300,7 @@ func (c *checker) add(ctx context.Context, s selection) error {
 		}
 	}
 	if len(c.options.Known) > 0 && !out.refused {
-		c.ended = append(c.ended, settled{s, out.settled, out.given})
+		c.ended = append(c.ended, readyCase{s, out.settled, out.given})
 	}
 	for _, path := range out.held {
 		c.held[path] = true

@@ -15,9 +15,9 @@ type Choice struct {
 	Covered bool   `json:"covered"`
 }
 
-// Covered returns the choices of the spec that a check would try, and which of them are in the given specs. There are
+// CoveredChoices returns the choices of the spec that a check would try, and which of them are in the given specs. There are
 // none if no resource can be made up.
-func Covered(p *program.Program, specs []any) []Choice {
+func CoveredChoices(p *program.Program, specs []any) []Choice {
 	c, unmade := newChecker(p, Options{})
 	if unmade != "" {
 		return nil
@@ -110,9 +110,9 @@ func (c choice) holds(value any) bool {
 	return false
 }
 
-// Simplest returns the simplest resource that satisfies the schema of a package, with what is required and nothing
+// SimplestResource returns the simplest resource that satisfies the schema of a package, with what is required and nothing
 // else, or says why none can be made up.
-func Simplest(p *program.Program) (resource map[string]any, unmade string) {
+func SimplestResource(p *program.Program) (resource map[string]any, unmade string) {
 	c, unmade := newChecker(p, Options{})
 	if unmade != "" {
 		return nil, unmade

@@ -32,7 +32,7 @@ func TestAsFewItemsAsShowSomethingAreLeft(t *testing.T) {
 				items = append(items, i)
 			}
 			tries := 0
-			got := fewest(smaller{func() bool { return false }}, items, func(left []int) bool {
+			got := fewest(minimizer{func() bool { return false }}, items, func(left []int) bool {
 				tries++
 				return !slices.ContainsFunc(row.needed, func(n int) bool { return !slices.Contains(left, n) })
 			})

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"operetta.dev/engine/crd"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/program/syntax"
 )
@@ -142,7 +143,7 @@ func inputReads(p *program.Program) []*inputRead {
 }
 
 // decode notes what is decoded. A text in base64 that is decoded further counts as what is in it.
-func (p *part) decode(d syntax.Decoded) {
+func (p *part) decode(d syntax.DecodedText) {
 	p.base64 = p.base64 || d.Format == syntax.FormatBase64
 	if p.decodes == "" || p.decodes == syntax.FormatBase64 {
 		p.decodes = d.Format
@@ -410,7 +411,7 @@ func (b inputSplitter) encoding(p *part, path []string) func(any) any {
 		out = asJSON
 	}
 	parent := path[len(path)-2]
-	isSecret := b.kind.Group == "" && b.kind.Kind == "Secret" && parent == "data"
+	isSecret := object.IsSecret(b.kind.GroupKind()) && parent == "data"
 	if isSecret || parent == "binaryData" || p.base64 {
 		out = chained(out, asBase64)
 	}

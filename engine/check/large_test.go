@@ -47,7 +47,7 @@ func packageOf(tb testing.TB, text string) *program.Program {
 	}
 	p, err := program.Load(s)
 	if err == nil {
-		p, err = p.Cheap()
+		p, err = p.WithCheapEnumerations()
 	}
 	if err != nil {
 		tb.Fatal(err)
@@ -72,7 +72,7 @@ func TestWhatIsThereAThousandTimesIsTriedInParts(t *testing.T) {
 		reason           string
 		spec, data, more string
 		bound            int
-		parts            []check.Part
+		parts            []check.Truncation
 		// shown is the spec that shows a fault, as text, or "" if there is none.
 		shown string
 		// cases is how many are tried.
@@ -82,14 +82,14 @@ func TestWhatIsThereAThousandTimesIsTriedInParts(t *testing.T) {
 			reason: "those that the package names are among those that are tried",
 			spec:   "mode: " + repeated(1000, `"v#"`, " | "), data: ", mode: cr.spec.mode",
 			more:  `if cr.spec.mode == "v0777" {components: config: objects: configmap: data: mode: "other"}`,
-			parts: []check.Part{{Path: "spec.mode", Unit: "values", Tried: 32, Of: 1000}},
+			parts: []check.Truncation{{Path: "spec.mode", Unit: "values", Tried: 32, Of: 1000}},
 			shown: "map[mode:v0777]", cases: 32,
 		},
 		"the last value": {
 			reason: "it is a boundary",
 			spec:   "mode: " + repeated(1000, `"v#"`, " | "), data: ", mode: cr.spec.mode",
 			more:  `if cr.spec.mode =~ "999" {components: config: objects: configmap: data: mode: "other"}`,
-			parts: []check.Part{{Path: "spec.mode", Unit: "values", Tried: 32, Of: 1000}},
+			parts: []check.Truncation{{Path: "spec.mode", Unit: "values", Tried: 32, Of: 1000}},
 			shown: "map[mode:v0999]", cases: 32,
 		},
 		"as many values as cases": {
@@ -103,7 +103,7 @@ func TestWhatIsThereAThousandTimesIsTriedInParts(t *testing.T) {
 			reason: "the resource that shows a fault has the one that matters, without a try for each other one",
 			spec:   repeated(1000, "f#?: bool", "\n"), data: "",
 			more:  "if cr.spec.f0777 != _|_ {components: config: objects: configmap: data: kind: \"\\(cr.spec.f0777)\"}",
-			parts: []check.Part{{Path: "pairs", Unit: "branches", Tried: 120, Of: 1000}},
+			parts: []check.Truncation{{Path: "pairs", Unit: "branches", Tried: 120, Of: 1000}},
 			shown: "map[f0777:false]", cases: 64,
 		},
 	} {
@@ -142,7 +142,7 @@ func TestHundredsOfInputsAreTried(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []check.Part{
+	want := []check.Truncation{
 		{Path: "pairs", Unit: "branches", Tried: 120, Of: 140},
 		{Path: "inputs", Unit: "fields with a default", Tried: 60, Of: 70},
 	}

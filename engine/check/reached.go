@@ -14,7 +14,7 @@ import (
 // reached finds the smallest resource with which the package comes to the place of each known fault. Nothing is said of a place
 // to which no case came.
 func (c *checker) reached(ctx context.Context) error {
-	r := &reaching{checker: c, types: map[int]fault.Faults{}}
+	r := &placeSearch{checker: c, types: map[int]fault.Faults{}}
 	for _, known := range c.options.Known[:min(len(c.options.Known), maxCounterexamples)] {
 		at, comes, over := r.first(known)
 		if over {
@@ -40,21 +40,21 @@ func (c *checker) reached(ctx context.Context) error {
 	return nil
 }
 
-// A reaching looks for cases that come to a place.
-type reaching struct {
+// A placeSearch looks for cases that come to a place.
+type placeSearch struct {
 	*checker
 
 	// types are the faults that the types find in a case, by number.
 	types map[int]fault.Faults
 }
 
-// A comesTo reports whether a session comes to the place of a fault, given what the types find in it.
-type comesTo func(known fault.Fault, types fault.Faults, s program.Session) bool
+// A reachesPlace reports whether a session comes to the place of a fault, given what the types find in it.
+type reachesPlace func(known fault.Fault, types fault.Faults, s program.Session) bool
 
 // first returns the first case that comes to the place of a fault, or -1, and what tells that. A fault that neither the types find in any case, nor a read
 // of a live object, is one of the text: a case that renders what it is about comes to it.
-func (r *reaching) first(known fault.Fault) (at int, comes comesTo, over bool) {
-	for _, comes := range []comesTo{r.shows, r.renders} {
+func (r *placeSearch) first(known fault.Fault) (at int, comes reachesPlace, over bool) {
+	for _, comes := range []reachesPlace{r.shows, r.renders} {
 		for i, e := range r.ended {
 			if r.options.enough() {
 				return -1, nil, true
@@ -71,28 +71,28 @@ func (r *reaching) first(known fault.Fault) (at int, comes comesTo, over bool) {
 }
 
 // typesOf returns the faults that the types find in what a session renders.
-func (r *reaching) typesOf(s program.Session) fault.Faults {
+func (r *placeSearch) typesOf(s program.Session) fault.Faults {
 	return r.program.Shown(r.program.TypeFaults(r.kinds(), &s)...)
 }
 
 // shows reports whether a session renders what has a fault, or reads it.
-func (r *reaching) shows(known fault.Fault, types fault.Faults, s program.Session) bool {
+func (r *placeSearch) shows(known fault.Fault, types fault.Faults, s program.Session) bool {
 	if isRead(known) {
 		return r.reads(s, strings.Split(known.Path, "."))
 	}
 	return slices.ContainsFunc(types, func(f fault.Fault) bool {
 		return isAt(f, known.Position) && lastName(f.Path) == lastName(known.Path) && f.Message == known.Message &&
-			(fault.Names(f.Path)[0] != "components" || r.renders(f, nil, s)) // the types judge what is excluded, too
+			(fault.SplitPath(f.Path)[0] != "components" || r.renders(f, nil, s)) // the types judge what is excluded, too
 	})
 }
 
 // renders reports whether a session has the component of a fault at a path of it, and its object if the path leads into one.
-func (r *reaching) renders(known fault.Fault, _ fault.Faults, s program.Session) bool {
-	path := fault.Names(known.Path)
+func (r *placeSearch) renders(known fault.Fault, _ fault.Faults, s program.Session) bool {
+	path := fault.SplitPath(known.Path)
 	if len(path) < 2 || path[0] != "components" {
 		return false
 	}
-	out, err := r.evaluator.Remembering.Evaluate(s)
+	out, err := r.evaluator.CachingProgram.Evaluate(s)
 	if err != nil {
 		return false
 	}
@@ -111,18 +111,18 @@ func isRead(f fault.Fault) bool {
 
 // reads reports whether a package says something else if a field of a live object has some value. It does not have to be
 // right for the package: an error is something else, too.
-func (r *reaching) reads(s program.Session, path []string) bool {
+func (r *placeSearch) reads(s program.Session, path []string) bool {
 	object := s.Live[path[1]][path[2]]
 	if object == nil {
 		return false
 	}
-	was, wasErr := r.evaluator.Remembering.Evaluate(s)
+	was, wasErr := r.evaluator.CachingProgram.Evaluate(s)
 	for _, value := range []any{int64(7), "text", true, map[string]any{}} {
 		with := s
 		with.Live = maps.Clone(s.Live)
 		with.Live[path[1]] = maps.Clone(s.Live[path[1]])
 		with.Live[path[1]][path[2]], _ = put(object, path[3:], value).(map[string]any)
-		is, err := r.evaluator.Remembering.Evaluate(with)
+		is, err := r.evaluator.CachingProgram.Evaluate(with)
 		if (err == nil) != (wasErr == nil) || !reflect.DeepEqual(was, is) {
 			return true
 		}

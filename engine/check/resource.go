@@ -37,8 +37,8 @@ func newMaker(p *program.Program, spec *node, branches []*branch) *maker {
 	return m
 }
 
-// A made is a resource, with what its values are.
-type made struct {
+// A madeResource is a resource, with what its values are.
+type madeResource struct {
 	resource map[string]any
 	// used are the branches that are part of the resource, by number.
 	used map[int]bool
@@ -53,8 +53,8 @@ type made struct {
 }
 
 // make returns the resource of a selection.
-func (m *maker) make(s selection) made {
-	out := made{used: map[int]bool{}}
+func (m *maker) make(s selection) madeResource {
+	out := madeResource{used: map[int]bool{}}
 	spec, _ := m.value(m.spec, s, 0, &out)
 	metadata := map[string]any{"name": sampleName}
 	if !m.program.Meta().ClusterScoped {
@@ -70,7 +70,7 @@ func (m *maker) make(s selection) made {
 }
 
 // makeInputs adds the objects of inputs.
-func (m *maker) makeInputs(s selection, out *made) {
+func (m *maker) makeInputs(s selection, out *madeResource) {
 	out.inputs = map[string][]map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(m.inputs)) {
 		value, _ := m.value(m.inputs[name], s, 0, out)
@@ -103,7 +103,7 @@ func share(a, b any) bool {
 }
 
 // value returns the value of a place in the element of a number, and false if it is left out.
-func (m *maker) value(n *node, s selection, element int, out *made) (any, bool) {
+func (m *maker) value(n *node, s selection, element int, out *madeResource) (any, bool) {
 	value, set := m.plain(n, s, element, out)
 	if set && n.encode != nil {
 		value = n.encode(value)
@@ -113,7 +113,7 @@ func (m *maker) value(n *node, s selection, element int, out *made) (any, bool) 
 }
 
 // plain is value before it is encoded.
-func (m *maker) plain(n *node, s selection, element int, out *made) (any, bool) {
+func (m *maker) plain(n *node, s selection, element int, out *madeResource) (any, bool) {
 	c := n.choices[0]
 	if n.branch != nil {
 		number := m.numbers[n.branch]
@@ -153,7 +153,7 @@ func (m *maker) plain(n *node, s selection, element int, out *made) (any, bool) 
 }
 
 // scalar returns the value of a choice that is no struct, list or map, and false if it is left out.
-func (out *made) scalar(c choice, element int) (any, bool) {
+func (out *madeResource) scalar(c choice, element int) (any, bool) {
 	value := c.literal(element)
 	if c.sample != nil && !slices.Contains(out.samples, c.sample) {
 		out.samples = append(out.samples, c.sample)

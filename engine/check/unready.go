@@ -9,9 +9,9 @@ import (
 // maxUnready bounds the values that are reported to keep resources from becoming ready.
 const maxUnready = 10
 
-// unready finds the values that the schema lists, of an enumeration or true and false, with which a predicate is false
-// for good although nothing else is asked for, while it is true for other resources. Of a number nothing is said, nor of
-// two values together: users may ask for things that contradict each other.
+// unready finds the values that the schema lists, of an enumeration or true and false, with which a predicate is
+// false for good although nothing else is asked for, while it is true for other resources. It reports neither numbers
+// nor combinations of two values, because users may ask for things that contradict each other.
 func (c *checker) unready(ctx context.Context, f found) error {
 	simplest := make(selection, len(c.branches))
 	if is, err := c.showsIn(ctx, f, simplest); is != nil || err != nil {

@@ -22,9 +22,9 @@ func ConsistentClient(config *rest.Config, options client.Options) (client.Clien
 	return client.New(config, options)
 }
 
-// Uncached returns a Live that reads and writes without a cache and watches nothing, for commands. It
+// NewUncachedLive returns a Live that reads and writes without a cache and watches nothing, for commands. It
 // errors if the configuration is wrong.
-func Uncached(config *rest.Config) (*Live, error) {
+func NewUncachedLive(config *rest.Config) (*Live, error) {
 	c, err := client.New(config, client.Options{})
 	if err != nil {
 		return nil, err
@@ -32,7 +32,8 @@ func Uncached(config *rest.Config) (*Live, error) {
 	return &Live{Client: c, Direct: c, Kinds: reachable(Kinds(config))}, nil
 }
 
-// reachable returns a function that leaves out the kinds of groups that do not answer: a command shows what there is.
+// reachable returns a function that leaves out the kinds of groups that do not answer: a command shows what it can
+// find.
 func reachable(kinds func() ([]schema.GroupVersionKind, error)) func() ([]schema.GroupVersionKind, error) {
 	return func() ([]schema.GroupVersionKind, error) {
 		out, err := kinds()

@@ -84,7 +84,7 @@ func (l *Live) create(ctx context.Context, object *unstructured.Unstructured) (*
 		return nil, err
 	}
 	if code == http.StatusOK {
-		return nil, l.handBack(ctx, out)
+		return nil, l.restoreTaken(ctx, out)
 	}
 	if l.Creations != nil {
 		l.Creations.lately.Add(ref.Identity(), true)
@@ -131,9 +131,9 @@ func (l *Live) createdLately(ctx context.Context, ref Ref) error {
 // handBackTries bounds how often restoring an object is retried after a conflict.
 const handBackTries = 5
 
-// handBack restores an object that existed although an apply should have created it, and returns
+// restoreTaken restores an object that existed although an apply should have created it, and returns
 // AlreadyExists.
-func (l *Live) handBack(ctx context.Context, taken *unstructured.Unstructured) error {
+func (l *Live) restoreTaken(ctx context.Context, taken *unstructured.Unstructured) error {
 	ref := RefOf(taken)
 	was, err := l.before(ctx, taken)
 	if err != nil {
@@ -190,9 +190,9 @@ func (l *Live) before(ctx context.Context, u *unstructured.Unstructured) (*unstr
 // response.
 type answerKey struct{}
 
-// WithAnswers returns a configuration whose clients report the status code of each response to a
+// WithStatusCodes returns a configuration whose clients report the status code of each response to a
 // Live. Without it, a Live does not notice that an object which it meant to create existed.
-func WithAnswers(config *rest.Config) *rest.Config {
+func WithStatusCodes(config *rest.Config) *rest.Config {
 	out := rest.CopyConfig(config)
 	out.Wrap(func(inner http.RoundTripper) http.RoundTripper { return answers{inner} })
 	return out

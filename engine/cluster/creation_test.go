@@ -46,7 +46,7 @@ func TestOnlyWhatIsSomebodyElsesIsPutBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := &past{was: row.was}
-			err := (&Live{Direct: c}).handBack(t.Context(), object("7", "a", "ours"))
+			err := (&Live{Direct: c}).restoreTaken(t.Context(), object("7", "a", "ours"))
 			if !apierrors.IsAlreadyExists(err) {
 				t.Errorf("it errors with %v", err)
 			}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/object"
 )
 
 // WrapError wraps an error with the identity of the object. A message of the API server about a
@@ -24,7 +25,7 @@ func WrapError(ref Ref, doing string, err error) error {
 	if replaced(err) {
 		err = Conflict(ref, "there is another object of that name: %w", err)
 	}
-	if ref.Kind != "Secret" {
+	if !object.MayBeSecret(ref.Kind) {
 		return fmt.Errorf("%s: %s: %w", ref, doing, err)
 	}
 	reason := apierrors.ReasonForError(err)
@@ -51,10 +52,11 @@ func replaced(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
-// RefusesChange reports whether an API server has refused a change by the validation of the kind, so that the same object may be
-// accepted as a new one: a field is immutable, or a rule of a definition compares it with its old value. Validation names
-// the fields, each with the type of its fault. A denial by an admission policy has the same code, and neither. That of a webhook
-// has what the webhook puts into it: one that answers as validation does cannot be told from it.
+// RefusesChange reports whether an API server has refused a change by the validation of the kind, so that the same
+// object may be accepted as a new one: a field is immutable, or a rule of a definition compares it with its old
+// value. Validation names the fields, each with the type of its fault. A denial by an admission policy has the same
+// code, but names neither. A webhook chooses what its denial contains, so a webhook that answers as validation does
+// cannot be told apart from it.
 func RefusesChange(err error) bool {
 	var answer apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &answer) || answer.Status().Details == nil || len(answer.Status().Details.Causes) == 0 {

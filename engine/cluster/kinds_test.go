@@ -173,7 +173,7 @@ func TestWhatIsServedIsNotRemoved(t *testing.T) {
 	t.Parallel()
 	s := clustertest.New(t)
 	for kind := range scheme.Scheme.AllKnownTypes() {
-		removal, removed := cluster.RemovalOf(kind)
+		removal, removed := cluster.APIRemovalOf(kind)
 		if _, err := s.Scope(t.Context(), kind); err == nil && removed {
 			t.Errorf("%s is served, and said to be removed: %+v", kind, removal)
 		}
@@ -188,21 +188,21 @@ func TestARemovalSaysSinceWhenAndWhatToWrite(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		kind    schema.GroupVersionKind
-		want    cluster.Removal
+		want    cluster.APIRemoval
 		removed bool
 		reason  string
 	}{
 		"a version that is served":           {kind: kind("apps/v1", "Deployment"), reason: "it is the current one"},
 		"an older version that is served":    {kind: kind("autoscaling/v1", "HorizontalPodAutoscaler"), reason: "its end is not announced"},
-		"a version that was removed":         {kind("apps/v1beta2", "Deployment"), cluster.Removal{Since: "1.16", Instead: []schema.GroupVersion{v("apps", "v1")}}, true, "the type says so"},
-		"a kind that moved to another group": {kind("extensions/v1beta1", "Ingress"), cluster.Removal{Since: "1.22"}, true, "no version of this group has it"},
-		"a version that never was":           {kind("batch/v9", "Job"), cluster.Removal{Instead: []schema.GroupVersion{v("batch", "v1")}}, true, "another version has the kind"},
+		"a version that was removed":         {kind("apps/v1beta2", "Deployment"), cluster.APIRemoval{Since: "1.16", Instead: []schema.GroupVersion{v("apps", "v1")}}, true, "the type says so"},
+		"a kind that moved to another group": {kind("extensions/v1beta1", "Ingress"), cluster.APIRemoval{Since: "1.22"}, true, "no version of this group has it"},
+		"a version that never was":           {kind("batch/v9", "Job"), cluster.APIRemoval{Instead: []schema.GroupVersion{v("batch", "v1")}}, true, "another version has the kind"},
 		"a custom kind":                      {kind: kind("apps.example.com/v1beta1", "Deployment"), reason: "only a cluster knows it"},
 		"an unknown kind of a known group":   {kind: kind("apps/v1", "Deploymnt"), reason: "a newer Kubernetes may have it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, removed := cluster.RemovalOf(c.kind)
+			got, removed := cluster.APIRemovalOf(c.kind)
 			if diff := cmp.Diff(c.want, got); diff != "" || removed != c.removed {
 				t.Errorf("%s: removed %t, want %t (-want +got):\n%s", c.reason, removed, c.removed, diff)
 			}

@@ -82,10 +82,10 @@ func (l *Live) GetCached(ctx context.Context, ref Ref) (*unstructured.Unstructur
 // versionsKey is the key of VersionsOnly.
 type versionsKey struct{}
 
-// VersionsOnly returns a context for those who want to know which objects there are, in which version: the
-// objects of GetCached may have no more than their identity, UID and resourceVersion. A cache may hold the
-// rest in another form, or not at all. GetCached errors if the cache lags: who asks for many versions one after
-// the other would wait for each.
+// VersionsOnly returns a context for callers that only need to know which objects exist, and in which version. With
+// it, the objects that GetCached returns may have nothing but their identity, UID and resourceVersion, because a
+// cache may hold the rest in another form or not at all. GetCached then errors if the cache lags, because a caller
+// that asks for many versions would otherwise wait for each one.
 func VersionsOnly(ctx context.Context) context.Context {
 	return context.WithValue(ctx, versionsKey{}, true)
 }

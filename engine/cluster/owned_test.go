@@ -197,7 +197,7 @@ func TestOwnedLeavesNoGroupOutThatDoesNotAnswer(t *testing.T) {
 		"a group of objects": {"an inventory without them would never be missed", "shops.example.com", cluster.Kinds, true},
 		"metrics":            {"nobody owns any, and they may be dead for ever", "custom.metrics.k8s.io", cluster.Kinds, false},
 		"a command shows these": {"what there is is better than nothing", "shops.example.com", func(c *rest.Config) func() ([]schema.GroupVersionKind, error) {
-			live, err := cluster.Uncached(c)
+			live, err := cluster.NewUncachedLive(c)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// NewRESTMapper returns the RESTMapper of a manager: controller-runtime's, which discovers kinds on
-// demand, with a cache of its answers. Each read and write of an object looks up the scope of its kind,
-// and that mapper searches the groups of all versions that it has discovered. It never asks again about a kind
-// that it has found, so another one takes its place when a kind turns out to be another.
+// NewRESTMapper returns the RESTMapper of a manager: controller-runtime's, which discovers kinds on demand, with a
+// cache of its answers. Each read and write of an object looks up the scope of its kind, and that mapper searches the
+// groups of all versions that it has discovered. It never asks again about a kind that it has found, so it is
+// replaced by a new one when a kind turns out to have changed.
 func NewRESTMapper(config *rest.Config, httpClient *http.Client) (meta.RESTMapper, error) {
 	anew := func() (meta.RESTMapper, error) { return apiutil.NewDynamicRESTMapper(config, httpClient) }
 	m, err := anew()

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/kube-openapi/pkg/spec3"
 	"operetta.dev/engine/fieldpath"
+	"operetta.dev/engine/object"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
@@ -143,7 +144,7 @@ func (e *SchemaError) fault(f typed.ValidationError, data map[string]any) FieldF
 	if wanted, _, quotes := strings.Cut(problem, ", got "); quotes {
 		problem = wanted + ", and it is " + kindOf(data, f.Path)
 	}
-	if e.Ref.Kind == "Secret" {
+	if object.MayBeSecret(e.Ref.Kind) {
 		problem = "it contradicts the type of the field (the message is withheld, it may quote the Secret)"
 	}
 	return FieldFault{Path: strings.TrimPrefix(f.Path, "."), Problem: problem}

@@ -60,8 +60,8 @@ func DefinedBy(object map[string]any) (schema.GroupKind, Scope, bool) {
 	return schema.GroupKind{Group: group, Kind: kind}, Scope(scope), group != "" && kind != "" && scope != ""
 }
 
-// WithoutNamespace returns the built-in kinds of a group that are cluster-scoped.
-func WithoutNamespace(group string) []string { return clusterScoped[group] }
+// ClusterScopedKinds returns the built-in kinds of a group that are cluster-scoped.
+func ClusterScopedKinds(group string) []string { return clusterScoped[group] }
 
 // clusterScoped are the built-in kinds that are cluster-scoped, by group. The scheme of client-go
 // does not have scopes, nor the kinds of CustomResourceDefinitions and aggregated APIs, which every

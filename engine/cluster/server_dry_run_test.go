@@ -53,8 +53,8 @@ type dryRuns struct{ *memory.Cluster }
 // Apply implements cluster.Cluster: on a copy of what is there.
 func (d dryRuns) Apply(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	elsewhere := memory.New()
-	elsewhere.Validate()
-	elsewhere.Namespaces("default")
+	elsewhere.EnableValidation()
+	elsewhere.RequireNamespaces("default")
 	for _, there := range d.Objects() {
 		if _, err := elsewhere.Restore("somebody", there); err != nil {
 			return nil, err

@@ -169,7 +169,7 @@ func TestWhatRestsOnASecretIsNotTranslated(t *testing.T) {
 			x := newTested(load(t, row.in, row.more))
 			for i, s := range sessions(t) {
 				secret := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s", "uid": "u"}, "stringData": map[string]any{"pin": strconv.Itoa(i%3) + "24"}}
-				s.Inputs = map[string]program.Found{"s": {Objects: []map[string]any{secret}}}
+				s.Inputs = map[string]program.FoundInput{"s": {Objects: []map[string]any{secret}}}
 				x.compare(t, s)
 			}
 			if x.hits > 0 || x.rejected == 0 {

@@ -259,7 +259,7 @@ func (u *unit) guardResource(pins template.Pins) ([]*template.Node, error) {
 	h := newHoles()
 	root := u.full.Fill(u.fill(h, u.view, pins))
 	t := newTranslator(h, root, u.program.Syntax())
-	if err := t.given(lookup(root, "cr"), u.resource, u.view["cr"]); err != nil {
+	if err := t.given(program.Lookup(root, "cr"), u.resource, u.view["cr"]); err != nil {
 		return nil, err
 	}
 	return t.guards, nil
@@ -290,7 +290,7 @@ func (t *translator) givenFields(v cue.Value, data, view map[string]any) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
-		field := lookup(v, name)
+		field := program.Lookup(v, name)
 		if given, ok := view[name]; ok {
 			if err := t.given(field, data[name], given); err != nil {
 				return err

@@ -21,7 +21,7 @@ type componentTranslator struct {
 
 func (t *componentTranslator) translate() error {
 	if !t.value.Exists() || len(t.held.Edges) != len(t.want.Edges) || len(t.held.Objects) != len(t.want.Objects) {
-		return t.asAWhole()
+		return t.takeWhole()
 	}
 	for _, part := range []func() error{t.settings, t.when, t.conditions, t.edges, t.objects} {
 		if err := part(); err != nil {
@@ -36,11 +36,11 @@ func (t *componentTranslator) part(path ...string) cue.Value {
 	if !t.value.Exists() {
 		return cue.Value{}
 	}
-	return lookup(t.value, path...)
+	return program.Lookup(t.value, path...)
 }
 
-// asAWhole takes a component that may not exist yet, and has nothing to translate.
-func (t *componentTranslator) asAWhole() error {
+// takeWhole takes a component that may not exist yet, and has nothing to translate.
+func (t *componentTranslator) takeWhole() error {
 	if t.value.Exists() || t.held.When.Verdict != t.want.When.Verdict || textOf(t.held.When.Detail) != textOf(t.want.When.Detail) ||
 		!slices.Equal(textsOf(t.held.Missing), textsOf(t.want.Missing)) || len(t.want.Objects) > 0 || len(t.held.Edges) != len(t.want.Edges) {
 		return t.undecided(t.value, nil)
@@ -110,13 +110,13 @@ func (t *componentTranslator) edges() error {
 		var p predicate
 		if was.Check != nil && held.Check != nil {
 			var err error
-			if p, err = t.predicate(t.want.Name, lookup(v, "check"), "check", *was.Check, *held.Check); err != nil {
+			if p, err = t.predicate(t.want.Name, program.Lookup(v, "check"), "check", *was.Check, *held.Check); err != nil {
 				return err
 			}
 		}
 		t.out.Checks = append(t.out.Checks, p)
 		for _, name := range []string{"until", "optional"} {
-			if field := lookup(v, name); v.Exists() && field.Exists() && t.rests(field) {
+			if field := program.Lookup(v, name); v.Exists() && field.Exists() && t.rests(field) {
 				return t.fail(field, "values decide about an edge")
 			}
 		}
@@ -147,7 +147,7 @@ func (t *componentTranslator) objects() error {
 			return t.undecided(t.part("objects"), nil)
 		}
 		for _, name := range []string{"apiVersion", "kind"} {
-			if field := lookup(v, name); t.rests(field) {
+			if field := program.Lookup(v, name); t.rests(field) {
 				return t.fail(field, "values decide about the kind of an object")
 			}
 		}
@@ -170,7 +170,7 @@ func (t *componentTranslator) incomplete(v cue.Value, o program.Object, into *ma
 		name, is string
 		into     **template.Node
 	}{{"namespace", o.Identity.Namespace, &into.Namespace}, {"name", o.Identity.Name, &into.Name}} {
-		field := lookup(v, "metadata", part.name)
+		field := program.Lookup(v, "metadata", part.name)
 		if part.is == "" || !t.rests(field) {
 			continue
 		}

@@ -27,7 +27,7 @@ func (t *translator) unified(v cue.Value, args []cue.Value) (*template.Node, err
 		case v.IncompleteKind()&cue.FloatKind != 0:
 			return nil, t.fail(v, "two numbers are one value if they are of one kind")
 		default:
-			if err := t.guardCall(v, "==", value, n); err != nil {
+			if err := t.guardEqual(v, value, n); err != nil {
 				return nil, err
 			}
 		}

@@ -33,7 +33,7 @@ type rolloutTranslator struct {
 func (t *rolloutTranslator) translate() (*Template, error) {
 	t.out = frame(t.want)
 	if len(t.held.Components) != len(t.want.Components) || len(t.held.Hooks) != len(t.want.Hooks) {
-		return nil, t.undecided(lookup(t.root, "components"), nil)
+		return nil, t.undecided(program.Lookup(t.root, "components"), nil)
 	}
 	held := maps.Collect(all(&t.held))
 	for _, part := range []func() error{t.inputs, t.namedInputs, t.status, t.requeueAfter} {
@@ -43,7 +43,7 @@ func (t *rolloutTranslator) translate() (*Template, error) {
 	}
 	for i, c := range all(&t.want) {
 		if c.Name != held[i].Name {
-			return nil, t.undecided(lookup(t.root, "components"), nil)
+			return nil, t.undecided(program.Lookup(t.root, "components"), nil)
 		}
 		one := &componentTranslator{rolloutTranslator: t, want: c, held: held[i], value: t.root.LookupPath(pathOf(c.Name)), out: &t.out.Components[i]}
 		if err := one.translate(); err != nil {
@@ -62,25 +62,16 @@ func pathOf(name string) cue.Path {
 	return cue.MakePath(cue.Str("components"), cue.Str(name))
 }
 
-// lookup returns the value at a path of fields. It may not exist.
-func lookup(v cue.Value, path ...string) cue.Value {
-	sels := make([]cue.Selector, len(path))
-	for i, name := range path {
-		sels[i] = cue.Str(name)
-	}
-	return v.LookupPath(cue.MakePath(sels...))
-}
-
 // inputs translates which objects the package reads.
 func (t *rolloutTranslator) inputs() error {
 	if len(t.held.Inputs) != len(t.want.Inputs) {
-		return t.undecided(lookup(t.root, "inputs"), nil)
+		return t.undecided(program.Lookup(t.root, "inputs"), nil)
 	}
 	for i, in := range t.want.Inputs {
-		v, out := lookup(t.root, "inputs", in.Name), &t.out.Inputs[i]
+		v, out := program.Lookup(t.root, "inputs", in.Name), &t.out.Inputs[i]
 		same := t.held.Inputs[i]
 		same.Namespace, same.Object, same.Selector, same.Position = in.Namespace, in.Object, in.Selector, in.Position
-		if t.rests(lookup(v, "apiVersion")) || t.rests(lookup(v, "kind")) {
+		if t.rests(program.Lookup(v, "apiVersion")) || t.rests(program.Lookup(v, "kind")) {
 			return t.fail(v, "values decide about the kind of an input")
 		}
 		if err := t.selection(v, out); err != nil {
@@ -105,7 +96,7 @@ func (t *rolloutTranslator) selection(v cue.Value, out *input) error {
 		field string
 		into  **template.Node
 	}{{"namespace", &out.Namespace}, {"name", &out.Object}, {"selector", &out.Selector}} {
-		field := lookup(v, part.field)
+		field := program.Lookup(v, part.field)
 		if !field.Exists() || !t.rests(field) {
 			continue
 		}
@@ -122,14 +113,14 @@ func (t *rolloutTranslator) selection(v cue.Value, out *input) error {
 func (t *rolloutTranslator) namedInputs() error {
 	for i, in := range t.want.Inputs {
 		namespace := []string{"cr", "metadata", "namespace"}
-		v := lookup(t.root, "inputs", in.Name)
+		v := program.Lookup(t.root, "inputs", in.Name)
 		out := t.out.Inputs[i]
 		switch {
 		case !t.want.NamesObjectOf(in):
 		case out.Object != nil:
-			return t.fail(lookup(v, "name"), "a message names the object of an input")
+			return t.fail(program.Lookup(v, "name"), "a message names the object of an input")
 		case out.Namespace != nil:
-			return t.fail(lookup(v, "namespace"), "a message names the object of an input")
+			return t.fail(program.Lookup(v, "namespace"), "a message names the object of an input")
 		case in.Namespace == "" && t.paths[strings.Join(namespace, separator)] != nil:
 			out := because("inputs."+in.Name, "a message names the object of an input")
 			out.Position, out.paths = in.Position, [][]string{namespace}
@@ -141,7 +132,7 @@ func (t *rolloutTranslator) namedInputs() error {
 
 // status translates the author's fields of the status.
 func (t *rolloutTranslator) status() error {
-	v := lookup(t.root, "status")
+	v := program.Lookup(t.root, "status")
 	if t.want.Status == nil {
 		return nil
 	}
@@ -154,7 +145,7 @@ func (t *rolloutTranslator) status() error {
 		}
 		name := it.Selector().Unquoted()
 		if _, there := t.want.Status[name]; !there {
-			if err := t.sameMissing(it.Value(), lookup(t.real, "status", name)); err != nil {
+			if err := t.sameMissing(it.Value(), program.Lookup(t.real, "status", name)); err != nil {
 				return err
 			}
 			continue
@@ -175,8 +166,8 @@ func (t *rolloutTranslator) status() error {
 // sameMissing errors unless a value with holes lacks all that the value of the session does. What
 // is missing is the same in all of a shape.
 func (t *rolloutTranslator) sameMissing(v, known cue.Value) error {
-	missing := fault.Of(v.Validate(cue.Concrete(true)), v)
-	for _, f := range fault.Of(known.Validate(cue.Concrete(true)), known) {
+	missing := fault.FromCUE(v.Validate(cue.Concrete(true)), v)
+	for _, f := range fault.FromCUE(known.Validate(cue.Concrete(true)), known) {
 		if !slices.ContainsFunc(missing, func(m fault.Fault) bool { return m.Code == f.Code && m.Path == f.Path && m.Origin == f.Origin }) {
 			return t.fail(v, "values decide whether it is complete")
 		}
@@ -186,7 +177,7 @@ func (t *rolloutTranslator) sameMissing(v, known cue.Value) error {
 
 // requeueAfter translates when to reconcile again.
 func (t *rolloutTranslator) requeueAfter() (err error) {
-	v := lookup(t.root, "requeueAfter")
+	v := program.Lookup(t.root, "requeueAfter")
 	if v.Exists() && t.rests(v) {
 		t.out.RequeueAfter, err = t.node(v)
 		return err

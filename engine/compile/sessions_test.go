@@ -109,7 +109,7 @@ func varied(r *rand.Rand, v any) any {
 
 // variedSession returns a session of the same shape.
 func variedSession(r *rand.Rand, s program.Session) program.Session {
-	out := program.Session{CR: varied(r, s.CR).(map[string]any), Live: map[string]map[string]map[string]any{}, Inputs: map[string]program.Found{}, Config: s.Config}
+	out := program.Session{CR: varied(r, s.CR).(map[string]any), Live: map[string]map[string]map[string]any{}, Inputs: map[string]program.FoundInput{}, Config: s.Config}
 	for component, objects := range s.Live {
 		out.Live[component] = map[string]map[string]any{}
 		for name, object := range objects {
@@ -121,7 +121,7 @@ func variedSession(r *rand.Rand, s program.Session) program.Session {
 		for _, o := range found.Objects {
 			objects = append(objects, varied(r, o).(map[string]any))
 		}
-		out.Inputs[name] = program.Found{Several: found.Several, Objects: objects}
+		out.Inputs[name] = program.FoundInput{Several: found.Several, Objects: objects}
 	}
 	return out
 }

@@ -150,7 +150,7 @@ func isDefaulted(v cue.Value) bool {
 func (t *translator) undecided(v cue.Value, err error) error {
 	out := because(v.Path().String(), "values decide about its form")
 	out.Position = posOf(v)
-	for _, f := range slices.Concat(fault.Of(err, v), fault.Of(v.Err(), v)) {
+	for _, f := range slices.Concat(fault.FromCUE(err, v), fault.FromCUE(v.Err(), v)) {
 		out.Position = f.Position
 		for _, r := range t.index.References() {
 			if r.Position == f.Position {
@@ -173,7 +173,7 @@ func (t *translator) guardValue(v cue.Value, n *template.Node) error {
 	if err != nil {
 		return t.fail(v, "%v", err)
 	}
-	return t.guardCall(v, "==", length, template.Constant(int64(1)))
+	return t.guardEqual(v, length, template.Constant(int64(1)))
 }
 
 // partial guards what is complete of something that is not. Scalars are guarded by a function.

@@ -141,7 +141,7 @@ func (t *Template) Eval(view map[string]any) (r program.Rollout, err error) {
 	if err := setDuration(&r.RequeueAfter, t.RequeueAfter, e); err != nil {
 		return program.Rollout{}, err
 	}
-	if program.Quotes(r, t.Secrets) {
+	if program.QuotesSecret(r, t.Secrets) {
 		return program.Rollout{}, template.ErrFallback
 	}
 	return r, nil

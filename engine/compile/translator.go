@@ -60,9 +60,9 @@ func (t *translator) guard(n *template.Node) {
 	}
 }
 
-// guardCall adds a call as a guard.
-func (t *translator) guardCall(v cue.Value, name string, args ...*template.Node) error {
-	n, err := template.Call(name, args...)
+// guardEqual adds a guard that two nodes are equal.
+func (t *translator) guardEqual(v cue.Value, a, b *template.Node) error {
+	n, err := template.Call("==", a, b)
 	if err != nil {
 		return t.fail(v, "%v", err)
 	}
@@ -203,7 +203,7 @@ func (t *translator) lacksDefault(v cue.Value) bool {
 	e, _ := unwrapped(program.ExpressionOf(v)).(*ast.BinaryExpr)
 	marked, _ := e.X.(*ast.UnaryExpr)
 	path, ok := t.index.PathOf(marked.X)
-	return ok && !lookup(t.root, path...).Exists()
+	return ok && !program.Lookup(t.root, path...).Exists()
 }
 
 // written translates a chain in the text. What a let stands for CUE does not tell: its reference is

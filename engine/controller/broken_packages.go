@@ -20,10 +20,10 @@ type brokenPackage struct {
 	kindsFound bool
 }
 
-// Broken says that the package in a folder is broken, so that no version of it is loaded, and what is
-// wrong with it. The resources of the kinds that definitions assign to its name report that in their
-// status, until a package of their kind is loaded.
-func (m *Manager) Broken(folder, name, fault string) {
+// ReportBroken notes that the package in a folder is broken, so that no version of it is loaded, and what is wrong
+// with it. The resources of the kinds that definitions assign to its name report that in their status, until a
+// package of their kind is loaded.
+func (m *Manager) ReportBroken(folder, name, fault string) {
 	s := m.packageMissing
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,9 +36,9 @@ func (m *Manager) Broken(folder, name, fault string) {
 	s.notify()
 }
 
-// Mended says that the package in a folder is loaded. If it had another kind before, the
+// ReportMended says that the package in a folder is loaded. If it had another kind before, the
 // resources of that kind report it.
-func (m *Manager) Mended(folder, now string) {
+func (m *Manager) ReportMended(folder, now string) {
 	s := m.packageMissing
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,9 +8,10 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// logExpired has the log say when a server shows a certificate that has expired. It is served all the same: who does not verify it
-// can go on, and whoever verifies it says so to its own users only. Nobody else notices, as the files have no event when they expire.
-// Anyone who reaches the port can cause a line, so there is one in a while.
+// logExpired logs when a server presents an expired certificate. The certificate is served all the same: clients that
+// do not verify it continue to work, and clients that verify it report the failure to their own users only. Nothing
+// else notices, because no event marks the expiry of a file. Anyone who reaches the port can cause a line, so the
+// lines are limited to one in a while.
 func logExpired(config *tls.Config, log logr.Logger, now func() time.Time) {
 	sometimes := &rate.Sometimes{Interval: expiryInterval}
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {

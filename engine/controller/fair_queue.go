@@ -56,7 +56,7 @@ type fairQueue struct {
 	priorities map[ctrl.Request]int
 	turns      requestTurns
 	// history is told why requests are added, and when they are handed out. nil remembers nothing.
-	history *history.Of
+	history *history.KindLog
 	// uid returns the UID of a resource for the history, or "" for one that is gone.
 	uid func(types.NamespacedName) types.UID
 	// own are the priorities that requests had before they were parked or given a turn, until they have a worker.
@@ -155,7 +155,7 @@ func (q *fairQueue) GetWithPriority() (ctrl.Request, int, bool) {
 			q.workers.leave() // so that the next one learns of it
 			return req, 0, true
 		case q.handOut(req, priority) && q.admit(req, priority):
-			q.history.HandOut(req.NamespacedName)
+			q.history.NoteDequeued(req.NamespacedName)
 			q.watchDuration(req)
 			return req, min(q.takeOwn(req, priority), 0), false
 		}

@@ -9,8 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// heldKinds are the kinds that a process which stood by has loaded for reviews and conversions, and reconciles only once it knows that
-// what it has loaded is what the process before has decided last. Until then their controllers do not begin, although the process leads.
+// heldKinds are the kinds that a standby process has loaded for reviews and conversions. Once it leads, it reconciles
+// them only after it has found out that what it has loaded is the latest decision of the previous leader. Until then,
+// their controllers do not start.
 type heldKinds struct {
 	mu sync.Mutex
 	by map[schema.GroupKind]chan struct{}

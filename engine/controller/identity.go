@@ -57,8 +57,8 @@ type usedIdentity struct {
 	connection *impersonation
 }
 
-// as returns the identity of an account, and a function that ends its use; "" is the process itself.
-func (m *Manager) as(account object.Account) (*identity, func(), error) {
+// identityOf returns the identity of an account, and a function that ends its use; "" is the process itself.
+func (m *Manager) identityOf(account object.Account) (*identity, func(), error) {
 	if account == (object.Account{}) {
 		return m.own, func() {}, nil
 	}
@@ -77,8 +77,8 @@ func (m *Manager) as(account object.Account) (*identity, func(), error) {
 	return used.identity, sync.OnceFunc(func() { all.leave(account, used) }), nil
 }
 
-// leave ends one use of an identity. Nothing of the last one runs on: its watches would go on with rights that somebody may
-// have meant to take away.
+// leave ends one use of an identity. With the last use, everything that runs as the identity ends: its watches would
+// otherwise continue with rights that somebody may have meant to revoke.
 func (all *identities) leave(account object.Account, used *usedIdentity) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -89,8 +89,8 @@ func (all *identities) leave(account object.Account, used *usedIdentity) {
 	used.connection.end()
 }
 
-// errTwice says that there is no user who could impersonate.
-var errTwice = errors.New("the operator's own connection impersonates somebody already, and Kubernetes has no impersonation by another one")
+// errImpersonatesAlready says that the connection of the operator already impersonates a user, and so cannot impersonate another.
+var errImpersonatesAlready = errors.New("the operator's own connection already impersonates a user, and Kubernetes does not support nested impersonation")
 
 // open returns the identity of an account.
 func (all *identities) open(account object.Account) (*usedIdentity, error) {
@@ -126,7 +126,7 @@ func Impersonating(config *rest.Config, account object.Account) (*rest.Config, e
 		return nil, err
 	}
 	if config.Impersonate.UserName != "" {
-		return nil, errTwice
+		return nil, errImpersonatesAlready
 	}
 	out := rest.CopyConfig(config)
 	out.Impersonate = rest.ImpersonationConfig{UserName: account.User()}

@@ -27,15 +27,15 @@ func TestAnIdentityLastsAsLongAsAPackageUsesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, leaveFirst, err := m.as(shopAccount)
+	first, leaveFirst, err := m.identityOf(shopAccount)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, leaveSecond, err := m.as(shopAccount)
+	second, leaveSecond, err := m.identityOf(shopAccount)
 	if err != nil || second != first {
 		t.Fatalf("two packages of one account have two identities (error %v)", err)
 	}
-	other, leaveOther, err := m.as(object.Account{Namespace: "team-a", Name: "other"})
+	other, leaveOther, err := m.identityOf(object.Account{Namespace: "team-a", Name: "other"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestAnIdentityLastsAsLongAsAPackageUsesIt(t *testing.T) {
 	case <-time.After(machine.Limit(10 * time.Second)):
 		t.Error("its watches go on with rights that may be gone")
 	}
-	if third, leave, err := m.as(shopAccount); err != nil || third == first {
+	if third, leave, err := m.identityOf(shopAccount); err != nil || third == first {
 		t.Errorf("what has ended is used again (error %v)", err)
 	} else {
 		leave()
@@ -88,7 +88,7 @@ func TestEachRequestIsSentAsTheAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	by, leave, err := m.as(shopAccount)
+	by, leave, err := m.identityOf(shopAccount)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,10 +123,10 @@ func TestWhoImpersonatesAlreadyCannotDoSoTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := m.as(shopAccount); !errors.Is(err, errTwice) {
+	if _, _, err := m.identityOf(shopAccount); !errors.Is(err, errImpersonatesAlready) {
 		t.Errorf("the account acts with the rights of whoever connects: %v", err)
 	}
-	if _, _, err := m.as(object.Account{}); err != nil {
+	if _, _, err := m.identityOf(object.Account{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -29,11 +29,11 @@ func (e *LeaseExpiredError) Error() string {
 // StopWritesWithoutLease makes the clients of a configuration refuse to write once the Lease of this process was not
 // renewed for its renew deadline. It does nothing without leader election.
 //
-// Client-go ends a process whose Lease expires, but not at once: one that was stopped by its machine for a while
-// continues with the writes that it was about to send, and with the events that have waited for it, until its own timer
-// has run. Another process takes over after the lease duration, which is longer than the deadline. The Lease is looked at before a
-// write, and again before each piece of it goes to the network. A request that the system has taken before the deadline may
-// still arrive after it.
+// Client-go ends a process whose Lease expires, but not at once: a process that was suspended for a while continues
+// with the writes that it was about to send, and with the events that have queued up, until its own timer fires.
+// Another process takes over after the lease duration, which is longer than the deadline. The Lease is looked at
+// before a write, and again before each piece of it goes to the network. A request that the system has taken before
+// the deadline may still arrive after it.
 func StopWritesWithoutLease(config *rest.Config, o Options) {
 	if !o.LeaderElection {
 		return

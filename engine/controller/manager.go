@@ -180,10 +180,11 @@ func New(config *rest.Config, options Options) (*Manager, error) {
 	return m, errors.Join(mgr.Add(refused), mgr.Add(m.packageMissing))
 }
 
-// clientConfig returns how a manager sends requests. Answers are not compressed: to unpack them costs a manager more than a
-// network near an API server does, and to pack them costs the API server still more. The managers of Kubernetes do the same.
+// clientConfig returns the client configuration of a manager. Responses are not compressed: near an API server,
+// decompressing them costs the manager more than the network does, and compressing them costs the API server even
+// more. The controllers of Kubernetes do the same.
 func clientConfig(config *rest.Config) *rest.Config {
-	out := cluster.WithAnswers(config)
+	out := cluster.WithStatusCodes(config)
 	out.DisableCompression = true
 	return out
 }

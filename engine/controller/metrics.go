@@ -86,32 +86,32 @@ func metricsHandler(mgr manager.Manager, o Options) (http.Handler, error) {
 	}
 	log := o.Log.WithName("metrics")
 	if sink := log.GetSink(); sink != nil {
-		log = log.WithSink(rareSink{sink, &rate.Sometimes{Interval: refusalInterval}})
+		log = log.WithSink(rateLimitedSink{sink, &rate.Sometimes{Interval: refusalInterval}})
 	}
 	return filter(log, handler)
 }
 
-// A rareSink logs errors now and then. The filter logs each request with a token that no issuer knows, so anyone could fill the log;
-// but it also logs that the operator may not ask whose a token is.
-type rareSink struct {
+// A rateLimitedSink logs errors at a limited rate. The filter logs each request with a token that no issuer knows, so anyone
+// could fill the log; but it also logs that the operator may not ask whose a token is.
+type rateLimitedSink struct {
 	logr.LogSink
 
 	sometimes *rate.Sometimes
 }
 
 // Error implements logr.LogSink.
-func (r rareSink) Error(err error, msg string, keysAndValues ...any) {
+func (r rateLimitedSink) Error(err error, msg string, keysAndValues ...any) {
 	r.sometimes.Do(func() { r.LogSink.Error(err, msg, keysAndValues...) })
 }
 
 // WithValues implements logr.LogSink.
-func (r rareSink) WithValues(keysAndValues ...any) logr.LogSink {
-	return rareSink{r.LogSink.WithValues(keysAndValues...), r.sometimes}
+func (r rateLimitedSink) WithValues(keysAndValues ...any) logr.LogSink {
+	return rateLimitedSink{r.LogSink.WithValues(keysAndValues...), r.sometimes}
 }
 
 // WithName implements logr.LogSink.
-func (r rareSink) WithName(name string) logr.LogSink {
-	return rareSink{r.LogSink.WithName(name), r.sometimes}
+func (r rateLimitedSink) WithName(name string) logr.LogSink {
+	return rateLimitedSink{r.LogSink.WithName(name), r.sometimes}
 }
 
 // encrypted returns a listener by TLS. Its certificate is that of a folder, which may change, or else one that is made

@@ -46,7 +46,7 @@ func withToken(file string, log logr.Logger, handler http.Handler) http.Handler 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, err := readMetricsToken(file)
 		if err != nil {
-			sometimes.Do(func() { log.Error(err, "metrics are served to nobody") })
+			sometimes.Do(func() { log.Error(err, "requests for metrics are refused") })
 			http.Error(w, "the server has no token", http.StatusInternalServerError)
 			return
 		}

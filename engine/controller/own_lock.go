@@ -8,16 +8,17 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// ownLock returns the lock of a Lease, which gives back nothing but what this process holds.
+// ownLock returns the lock of a Lease, which releases the Lease only if this process holds it.
 func (e *shardElection) ownLock(name string) resourcelock.Interface {
 	return &ownLock{Interface: e.lock(name)}
 }
 
-// errNotHeld says that there is nothing to give back.
+// errNotHeld says that there is nothing to release.
 var errNotHeld = errors.New("the Lease is not given back, because another process holds it by now")
 
-// An ownLock is a lock that gives back no Lease that another process holds. The library reads a Lease again before it gives it back,
-// and does not look whose it is: a process that was cut off from the API server would end what another one has taken since.
+// An ownLock is a lock that never releases a Lease that another process holds. The library reads a Lease again before
+// it releases it, but does not check the holder: a process that was cut off from the API server would release a Lease
+// that another process has taken in the meantime.
 type ownLock struct {
 	resourcelock.Interface
 

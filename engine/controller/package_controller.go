@@ -32,7 +32,7 @@ import (
 type packageController struct {
 	name     string
 	limits   *eventRateLimits
-	history  *history.Of
+	history  *history.KindLog
 	enqueuer enqueuer
 	fair     *fairQueue
 	// program is the version of the package that the next reconcile uses.
@@ -135,7 +135,7 @@ func (m *Manager) Serve(p *program.Program) error { return m.ServeOutdated(p, ""
 // says that, and what is wrong with the present one. Some are reconciled with the version of a canary, if it is not nil.
 func (m *Manager) ServeOutdated(p *program.Program, fault string, canary *packages.Canary) error {
 	kind := p.GroupVersionKind().GroupKind()
-	c := &packageController{name: p.Name(), capsules: m.options.Capsules, limits: newEventRateLimits(m.options.Log), fair: newFairQueue(m.workers(), m.suspect), history: m.history.Of(kind)}
+	c := &packageController{name: p.Name(), capsules: m.options.Capsules, limits: newEventRateLimits(m.options.Log), fair: newFairQueue(m.workers(), m.suspect), history: m.history.ForKind(kind)}
 	c.fair.history = c.history
 	c.use(m.takePrepared(p), fault)
 	c.canary.Store(m.canaryVersion(c, canary))
@@ -144,7 +144,7 @@ func (m *Manager) ServeOutdated(p *program.Program, fault string, canary *packag
 	account := m.accounts[kind]
 	m.mu.RUnlock()
 	var err error
-	if c.as, c.leave, err = m.as(account); err != nil {
+	if c.as, c.leave, err = m.identityOf(account); err != nil {
 		return fmt.Errorf("package %s: %w", p.Name(), err)
 	}
 	if err := m.claim(kind, c, p); err != nil {
@@ -197,7 +197,7 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 	}, ctrlr, inputs)
 	targets := patchTargets{kind: gvk, scope: c.objects.Scope}
 	enqueueTargets := urgently(c.limits.limited(handler.EnqueueRequestsFromMapFunc(c.fair.forgettingSpeed(targets.requests))))
-	c.patches, err = c.as.patches.Reader(ctrlr, noting(c.history, history.Patch, enqueueTargets), patchSpecChanged, c.enqueuePermitted)
+	c.patches, err = c.as.patches.Reader(ctrlr, noting(c.history, history.Patch, enqueueTargets), patchSpecChanged, c.enqueueAfterPermissionChange)
 	if err != nil {
 		return err
 	}
@@ -324,9 +324,9 @@ func (m *Manager) enqueueAll(ctx context.Context, c *packageController) error {
 	}
 }
 
-// enqueuePermitted reconciles every resource of a package, because the operator may read their Patches now, or may no more. What was
-// not reconciled yet will be by what it begins with.
-func (c *packageController) enqueuePermitted() {
+// enqueueAfterPermissionChange reconciles every resource of a package, because the operator has gained or lost the permission to
+// read their Patches. A controller that has not started yet needs nothing: it begins with all resources.
+func (c *packageController) enqueueAfterPermissionChange() {
 	keys, err := keysOf(context.Background(), c.resources) // of the cache: it waits for nothing
 	if err != nil {
 		return // who cannot be listed has no status that would be wrong
@@ -348,7 +348,7 @@ func (c *packageController) enqueueForPackage(keys ...types.NamespacedName) {
 // VersionsServed returns the digests of the packages that the resources of a kind were last
 // reconciled with. It asks the API server, and errors when the kind cannot be listed.
 func (m *Manager) VersionsServed(ctx context.Context, kind schema.GroupVersionKind) (map[string]bool, error) {
-	by, done, err := m.as(m.accountOf(kind.GroupKind()))
+	by, done, err := m.identityOf(m.accountOf(kind.GroupKind()))
 	if err != nil {
 		return nil, err
 	}

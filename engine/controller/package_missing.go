@@ -242,7 +242,7 @@ const page = 500
 
 // hasWaiting reports whether a kind has a resource with the engine's finalizer, also one that is not selected: it may be later.
 func (s *packageMissingTeardown) hasWaiting(ctx context.Context, k packageMissingKind) (bool, error) {
-	by, done, err := s.manager.as(s.manager.accountWithout(k))
+	by, done, err := s.manager.identityOf(s.manager.accountWithout(k))
 	if err != nil {
 		return false, err
 	}
@@ -364,7 +364,7 @@ type watcher struct {
 // newWatcher returns a watcher that reconciles the resources of a kind. It watches nothing yet.
 func (s *packageMissingTeardown) newWatcher(k packageMissingKind, name string, reconcileOf func(*reconcile.Reconciler) reconcileFunc) (*watcher, error) {
 	m := s.manager
-	by, done, err := m.as(m.accountWithout(k))
+	by, done, err := m.identityOf(m.accountWithout(k))
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,7 @@ func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*package
 		return nil
 	})
 	// A step that decides may come as soon as the process leads, so what it reads is there before that.
-	for _, part := range []manager.Runnable{watch.Always(of.Cache), everyProcess(inputs.Start), everyProcess(overlays.Start), steps, first, found} {
+	for _, part := range []manager.Runnable{watch.OnEveryReplica(of.Cache), everyProcess(inputs.Start), everyProcess(overlays.Start), steps, first, found} {
 		if err := m.manager.Add(part); err != nil {
 			return nil, err
 		}
@@ -282,7 +282,7 @@ func (m *Manager) Remaining(ctx context.Context, kind schema.GroupVersionKind, l
 	if err != nil {
 		return nil, err
 	}
-	by, done, err := m.as(m.accountOf(kind.GroupKind()))
+	by, done, err := m.identityOf(m.accountOf(kind.GroupKind()))
 	if err != nil {
 		return nil, err
 	}

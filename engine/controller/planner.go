@@ -32,7 +32,7 @@ func (p planner) Plan(ctx context.Context, as object.Account, served *packages.C
 	if next.Program.Meta().ClusterScoped {
 		namespaces = nil
 	}
-	by, done, err := m.as(as)
+	by, done, err := m.identityOf(as)
 	if err != nil {
 		return packages.Impact{}, err
 	}

@@ -105,7 +105,7 @@ func newRefusedRequests() *refusedRequests {
 // ask asks the API server by a SelfSubjectAccessReview, which every user may create, whether a permission is there. It
 // errors with Forbidden if the process may not act as who would have it.
 func (m *Manager) ask(ctx context.Context, p permission) (bool, error) {
-	by, done, err := m.as(p.as)
+	by, done, err := m.identityOf(p.as)
 	if err != nil {
 		return false, err
 	}

@@ -59,7 +59,7 @@ func newBackoffReconciler(f reconcileFunc, running *runningReconciles, kind stri
 		measured:         measured,
 		fair:             fair,
 		kind:             kind,
-		spent:            worker.Spent,
+		spent:            worker.ProcessorTimeSpent,
 		requeueAfter:     map[ctrl.Request]time.Duration{},
 	}
 }
@@ -97,7 +97,7 @@ func resultOf(again time.Duration, err error) metrics.Result {
 var historyResults = map[metrics.Result]history.Result{metrics.Success: history.Success, metrics.RequeueAfter: history.RequeueAfter, metrics.Error: history.Error}
 
 // history returns the history of the resources, or nil.
-func (r *backoffReconciler) history() *history.Of {
+func (r *backoffReconciler) history() *history.KindLog {
 	if r.fair == nil {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (r *backoffReconciler) reconcileOnce(ctx context.Context, req ctrl.Request)
 }
 
 // errPanic is the error of a reconcile that panicked where the status cannot say so.
-var errPanic = errors.New("the operator has a fault; the log says where")
+var errPanic = errors.New("the operator panicked; the log says where")
 
 // recovered reconciles a resource, and returns a panic as an error, as it must not end the process. It
 // logs only the type of the panic's value, which may contain a Secret.

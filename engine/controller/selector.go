@@ -31,9 +31,9 @@ func (o Options) selection() client.ListOption {
 	return client.MatchingLabelsSelector{Selector: o.Selector}
 }
 
-// departedResources are the resources of a kind that a watch with a selector sees no more: they are gone, or have lost a label.
-// What has lost it is left as it is, and so are its objects, because another process may select it. It is told so by an event:
-// its status is that of the process that serves it now.
+// departedResources are the resources of a kind that a watch with a selector no longer sees: they are deleted, or
+// have lost a label. A resource that has lost its label is left as it is, with its objects, because another process
+// may select it. An event says so, since the status belongs to the process that serves the resource now.
 type departedResources struct {
 	selector labels.Selector
 	kind     schema.GroupVersionKind
@@ -61,8 +61,8 @@ func (d *departedResources) predicate() predicate.Predicate {
 	}}
 }
 
-// report says of a resource that has lost its label that it is left as it is. It asks the API server once for each resource that a
-// watch sees no more.
+// report records on a resource that has lost its label that it is left as it is. It asks the API server once for each
+// resource that a watch no longer sees.
 func (d *departedResources) report(ctx context.Context, key types.NamespacedName) error {
 	if !d.take(key) {
 		return nil

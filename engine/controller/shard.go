@@ -62,7 +62,7 @@ func (o Options) elsewhere(uid types.UID) string {
 // Patches that no package is responsible for.
 func (s Shard) IsPrimary() bool { return s.Index == 0 }
 
-// addSingleton adds what only one process may do, which is one of the primary shard.
+// addSingleton adds a runnable that only one process may run, which is one of the primary shard.
 func (m *Manager) addSingleton(r manager.Runnable) error {
 	if !m.options.Shard.IsPrimary() {
 		return nil

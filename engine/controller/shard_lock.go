@@ -329,7 +329,7 @@ func (e *shardElection) confirm(ctx context.Context) error {
 	case err != nil:
 		return err
 	case present == nil:
-		e.log.Info("somebody has deleted the Lease that says how many shards there are; it is written anew", "lease", object.SharedLease(e.id), "shards", e.shard.count())
+		e.log.Info("the Lease that records the number of shards was deleted; it is written again", "lease", object.SharedLease(e.id), "shards", e.shard.count())
 		return e.write(ctx, nil) // if it is there by now, the next renewal sees which
 	case agreed != e.shard.agreement():
 		return errOtherCount
@@ -351,7 +351,7 @@ func (e *shardElection) unlessAlone(err error) error {
 // await returns once the count is the agreed one, which it makes it when it can.
 func (e *shardElection) await(ctx context.Context) error {
 	var missing time.Time // since when there is no agreement
-	said := saidOfAgreement{election: e}
+	said := agreementLog{election: e}
 	for {
 		present, agreed, err := e.read(ctx)
 		switch {
@@ -383,15 +383,15 @@ func (e *shardElection) await(ctx context.Context) error {
 	}
 }
 
-// saidOfAgreement is what was said about an agreement that is another one: each only once.
-type saidOfAgreement struct {
+// agreementLog is what was said about an agreement that is another one: each only once.
+type agreementLog struct {
 	election *shardElection
 	other    agreement
 	refused  bool
 }
 
 // waits says that the processes of another agreement are waited for.
-func (s *saidOfAgreement) waits(agreed agreement) {
+func (s *agreementLog) waits(agreed agreement) {
 	if s.other == agreed {
 		return
 	}
@@ -400,7 +400,7 @@ func (s *saidOfAgreement) waits(agreed agreement) {
 }
 
 // fails says why the agreement is not changed.
-func (s *saidOfAgreement) fails(agreed agreement, why error) {
+func (s *agreementLog) fails(agreed agreement, why error) {
 	s.election.log.V(1).Info("the number of shards is not changed yet", "why", why.Error())
 	if !apierrors.IsForbidden(why) || s.refused {
 		return

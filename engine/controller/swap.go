@@ -28,9 +28,9 @@ func (m *Manager) Swap(ctx context.Context, was, p *program.Program) error {
 	return m.enqueueAll(ctx, c)
 }
 
-// Outdated says what is wrong with the present files of a package that is loaded, or, with
-// "", that nothing is. The status of each of its resources says so.
-func (m *Manager) Outdated(ctx context.Context, p *program.Program, fault string) error {
+// ReportOutdated notes what is wrong with the current files of a loaded package; "" stands for nothing. The status of
+// each of its resources says so.
+func (m *Manager) ReportOutdated(ctx context.Context, p *program.Program, fault string) error {
 	c, err := m.controllerOf(p)
 	if err != nil || c.fault.Swap(fault) == fault {
 		return err

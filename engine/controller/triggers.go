@@ -15,7 +15,7 @@ import (
 
 // noting returns a handler that notes why the requests of another one are enqueued. An event that enqueues nothing costs
 // next to nothing, and nothing is compared before the reconcile.
-func noting(of *history.Of, cause history.Cause, inner handler.EventHandler) handler.EventHandler {
+func noting(of *history.KindLog, cause history.Cause, inner handler.EventHandler) handler.EventHandler {
 	because := func(q requestQueue, e notedEvent) requestQueue {
 		if priorities, ok := q.(priorityqueue.PriorityQueue[ctrl.Request]); ok { // the library's queues are
 			return &notingQueue{priorities, of, e}
@@ -74,7 +74,7 @@ func (e notedEvent) event() history.Event {
 type notingQueue struct {
 	priorityqueue.PriorityQueue[ctrl.Request]
 
-	of    *history.Of
+	of    *history.KindLog
 	event notedEvent
 }
 

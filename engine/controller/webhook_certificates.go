@@ -167,9 +167,9 @@ func (c *webhookCertificates) read(ctx context.Context) error {
 	return nil
 }
 
-// see serves the certificate of a Secret. While there is none, or an expired one, it serves the last one. After an outage that may have
-// expired, too: it is served until the process that leads has replaced it, as a client that fails at a certificate says more than one
-// that gets none.
+// see serves the certificate in a Secret. While the Secret has none, or an expired one, the last one stays in use.
+// After an outage, that one may have expired, too: it is served until the leader has replaced it, because a client
+// that rejects a certificate reports more than a client that gets none.
 func (c *webhookCertificates) see(object any) {
 	defer c.wake()
 	secret, is := object.(*corev1.Secret)

@@ -14,7 +14,7 @@ import (
 // one, so that it need not be sent: the manager has applied the labels and annotations that are wanted and no others,
 // and the specification is the wanted one with its defaults. It is false when in doubt.
 //
-// Nobody can pretend that who may not write the definition itself: it goes by what is there.
+// Only a client that may write the definition itself can influence the result.
 func IsApplied(present, want *apiextensionsv1.CustomResourceDefinition, manager string) bool {
 	owned, applied := appliedMetadata(present, manager)
 	if !applied {

@@ -87,17 +87,17 @@ func (g *generator) choiceSchema(at location, v cue.Value, p parts, attrs attrib
 		*g = mark
 		return nil, false
 	}
-	slices.SortFunc(g.translated[len(mark.translated):], func(a, b Translated) int {
+	slices.SortFunc(g.translated[len(mark.translated):], func(a, b TranslatedRule) int {
 		return strings.Compare(a.Path+" "+a.Rule, b.Path+" "+b.Rule) // a field of several alternatives has its rules once for each
 	})
-	g.translated = slices.Concat(g.translated[:len(mark.translated)], slices.CompactFunc(g.translated[len(mark.translated):], func(a, b Translated) bool { return a.Path == b.Path && a.Rule == b.Rule }))
+	g.translated = slices.Concat(g.translated[:len(mark.translated)], slices.CompactFunc(g.translated[len(mark.translated):], func(a, b TranslatedRule) bool { return a.Path == b.Path && a.Rule == b.Rule }))
 	if constraint == cue.RequiredConstraint {
 		schema.Required = append(schema.Required, tells)
 		slices.Sort(schema.Required)
 	}
 	for _, r := range rules {
 		schema.XValidations = append(schema.XValidations, apiextensionsv1.ValidationRule{Rule: r.text, Message: r.message})
-		g.translated = append(g.translated, Translated{Path: at.path, Rule: r.text, pos: at.pos})
+		g.translated = append(g.translated, TranslatedRule{Path: at.path, Rule: r.text, pos: at.pos})
 	}
 	return schema, true
 }

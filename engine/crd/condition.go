@@ -232,7 +232,7 @@ func conditionalMessage(c conditional, f *ast.Field, conditions []string) string
 	if bounds, _ := literalBounds(f.Value); len(bounds) > 0 {
 		what = " must be " + sourceOf(f.Value)
 	}
-	return oneLine(fieldName(f) + what + " if " + presenceWords.Replace(strings.Join(conditions, " and ")))
+	return ruleMessage(fieldName(f) + what + " if " + presenceWords.Replace(strings.Join(conditions, " and ")))
 }
 
 // presenceWords says in words what a comparison with bottom asks.
@@ -242,7 +242,7 @@ var presenceWords = strings.NewReplacer(" != _|_", " is set", " == _|_", " is no
 func commentOf(n ast.Node) string {
 	for _, group := range ast.Comments(n) {
 		if group.Doc {
-			return oneLine(group.Text())
+			return ruleMessage(group.Text())
 		}
 	}
 	return ""
@@ -251,7 +251,8 @@ func commentOf(n ast.Node) string {
 // maxMessage is how many bytes the API server allows for a message.
 const maxMessage = 2048
 
-func oneLine(text string) string {
+// ruleMessage returns a text on one line, as long as the message of a rule may be.
+func ruleMessage(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > maxMessage {
 		text = strings.ToValidUTF8(text[:maxMessage-3], "") + "..."

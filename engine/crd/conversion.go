@@ -34,8 +34,8 @@ func withoutConversion(crd *apiextensionsv1.CustomResourceDefinition) {
 	crd.Annotations[ConvertedAnnotation] = strings.Join(converted, ",")
 }
 
-// Unserved returns the versions of a definition that are not served only because nobody converts them.
-func Unserved(crd *apiextensionsv1.CustomResourceDefinition) []string {
+// UnservedVersions returns the versions of a definition that are not served only because no webhook converts them.
+func UnservedVersions(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	text := crd.Annotations[ConvertedAnnotation]
 	if text == "" {
 		return nil
@@ -50,7 +50,7 @@ func WithConversion(crd *apiextensionsv1.CustomResourceDefinition, by apiextensi
 		return crd
 	}
 	out := crd.DeepCopy()
-	unserved := Unserved(crd)
+	unserved := UnservedVersions(crd)
 	if len(unserved) > 0 {
 		out.Annotations[ConvertedAnnotation] = "" // of whoever has applied it before, too
 	}
@@ -89,7 +89,7 @@ func CheckStored(present, next *apiextensionsv1.CustomResourceDefinition) error 
 				"objects may be stored in version %s, which the package does not have any more; keep it, run operetta crd migrate %s, and remove it then", stored, next.Name)))
 		case stored != StorageVersion(next) && !converts:
 			problems = append(problems, field.Invalid(at, stored, fmt.Sprintf(
-				"objects may be stored in version %s, and nobody converts them to %s; run the operator with webhooks", stored, StorageVersion(next))))
+				"objects may be stored in version %s, and no webhook converts them to %s; run the operator with webhooks", stored, StorageVersion(next))))
 		}
 	}
 	if len(problems) == 0 {

@@ -56,7 +56,7 @@ func TestOnlyWhatIsConvertedIsServed(t *testing.T) {
 			if diff := cmp.Diff(tc.served, served(tc.crd)); diff != "" {
 				t.Errorf("%s: served (-want +got):\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(tc.unserved, crd.Unserved(tc.crd)); diff != "" {
+			if diff := cmp.Diff(tc.unserved, crd.UnservedVersions(tc.crd)); diff != "" {
 				t.Errorf("%s: not served (-want +got):\n%s", tc.reason, diff)
 			}
 			if err := conform.Check(tc.crd); err != nil {
@@ -85,7 +85,7 @@ func TestADefinitionThatStrandsStoredObjectsIsRefused(t *testing.T) {
 		"New":         {"a definition that is not there yet", nil, false, ""},
 		"Same":        {"objects are stored in the version that is stored", []string{"v1"}, false, ""},
 		"Gone":        {"a version that objects are stored in cannot go", []string{"v0", "v1"}, true, `status.storedVersions[0]: Invalid value: "v0": objects may be stored in version v0, which the package does not have any more`},
-		"Unconverted": {"the API server would take an old spec for a new one", []string{"v1beta1", "v1"}, false, `status.storedVersions[0]: Invalid value: "v1beta1": objects may be stored in version v1beta1, and nobody converts them to v1`},
+		"Unconverted": {"the API server would take an old spec for a new one", []string{"v1beta1", "v1"}, false, `status.storedVersions[0]: Invalid value: "v1beta1": objects may be stored in version v1beta1, and no webhook converts them to v1`},
 		"Converted":   {"a webhook reads what was stored before", []string{"v1beta1", "v1"}, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

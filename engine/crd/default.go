@@ -45,7 +45,7 @@ func (g *generator) defaultOf(at location, v cue.Value, schema *schemaProps) str
 // refusesDefaults reports whether a rule that is made of CUE refuses a struct that a user leaves out, although all its fields
 // have defaults: then CUE refuses it as well.
 func (g *generator) refusesDefaults(at location, v cue.Value) bool {
-	ruled := slices.ContainsFunc(g.translated, func(t Translated) bool { return t.Path == at.path || strings.HasPrefix(t.Path, at.path+".") })
+	ruled := slices.ContainsFunc(g.translated, func(t TranslatedRule) bool { return t.Path == at.path || strings.HasPrefix(t.Path, at.path+".") })
 	return ruled && v.Validate(cue.Concrete(true), cue.Final()) != nil
 }
 

@@ -31,7 +31,7 @@
 // # Constraints over several fields
 //
 // A few forms become CEL rules that say exactly the same; translate.go has them. Any other one is
-// a fault. GenerateWithRules also returns what it has made, [Affordable] removes what the API
+// a fault. GenerateWithRules also returns what it has made, [RemoveCostlyRules] removes what the API
 // server finds too costly, and [Constraints] lists who enforces what.
 //
 // # Limits by default

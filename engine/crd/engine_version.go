@@ -10,9 +10,10 @@ import (
 // grows whenever one of them says something that earlier engines do not know.
 const DefinitionsAnnotation = "operetta.dev/definitions"
 
-// IsNewer reports whether a definition of one of the engine's own kinds is that of a newer engine than another one. That one
-// must not replace it: the API server would drop what it does not describe from each object that is written, such
-// as a limit that somebody relies on. One without a number is older than all that have one.
+// IsNewer reports whether a definition of one of the engine's own kinds is that of a newer engine than another one.
+// An older definition must not replace a newer one: the API server would drop the fields that it does not describe
+// from each object that is written, such as a limit that somebody relies on. A definition without a number is older
+// than every one with a number.
 func IsNewer(present, than *apiextensionsv1.CustomResourceDefinition) bool {
 	number := func(d *apiextensionsv1.CustomResourceDefinition) int {
 		out, err := strconv.Atoi(d.Annotations[DefinitionsAnnotation])

@@ -12,7 +12,7 @@ import (
 
 // faultAt returns a fault at a position. The position is not valid if the fault is not in CUE.
 func faultAt(pos token.Pos, path, message, hint string) fault.Fault {
-	return fault.Fault{Position: fault.At(pos), Origin: fault.OriginOf(pos), Path: path, Message: message, Hint: hint}
+	return fault.Fault{Position: fault.PositionAt(pos), Origin: fault.TokenPositionOf(pos), Path: path, Message: message, Hint: hint}
 }
 
 // merged sorts faults by position, and merges those with the same position and message: a
@@ -34,7 +34,7 @@ func merged(faults []fault.Fault) error {
 		}
 	}
 	for i, paths := range others {
-		out[i].Origin = fault.Origin{}
+		out[i].Origin = fault.TokenPosition{}
 		switch len(paths) {
 		case 0:
 		case 1:

@@ -44,9 +44,9 @@ type Constraint struct {
 // Rules are what became of constraints over several fields.
 type Rules struct {
 	// Translated are rules of the definition.
-	Translated []Translated
+	Translated []TranslatedRule
 	// InCUE are the constraints that no definition has.
-	InCUE []InCUE
+	InCUE []CUEOnlyConstraint
 }
 
 // GenerateWithRules returns what Generate does, with the rules that it has made.
@@ -56,9 +56,9 @@ func GenerateWithRules(def Definition) (*apiextensionsv1.CustomResourceDefinitio
 	return out, Rules{g.translated, g.inCUE}, err
 }
 
-// Affordable removes rules that it has made, as long as errors of an API server say that a rule costs too much, or all of
+// RemoveCostlyRules removes rules that it has made, as long as errors of an API server say that a rule costs too much, or all of
 // them do. An author's rule is never removed. check returns the errors; package conform has such a function.
-func Affordable(def Definition, crd *apiextensionsv1.CustomResourceDefinition, rules Rules, check func(*apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error)) (Rules, error) {
+func RemoveCostlyRules(def Definition, crd *apiextensionsv1.CustomResourceDefinition, rules Rules, check func(*apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error)) (Rules, error) {
 	for len(rules.Translated) > 0 {
 		errs, err := check(crd)
 		if err != nil {
@@ -70,7 +70,7 @@ func Affordable(def Definition, crd *apiextensionsv1.CustomResourceDefinition, r
 		}
 		r := rules.Translated[at]
 		rules.Translated = slices.Delete(rules.Translated, at, at+1)
-		rules.InCUE = append(rules.InCUE, InCUE{Path: r.Path, Text: r.Rule, Why: "the API server estimates that the rule costs too much; a limit such as list.MaxItems or strings.MaxRunes makes it cheaper", pos: r.pos})
+		rules.InCUE = append(rules.InCUE, CUEOnlyConstraint{Path: r.Path, Text: r.Rule, Why: "the API server estimates that the rule costs too much; a limit such as list.MaxItems or strings.MaxRunes makes it cheaper", pos: r.pos})
 		eachStruct(crd, func(path string, s *schemaProps) {
 			if path == r.Path {
 				s.XValidations = slices.DeleteFunc(s.XValidations, func(v apiextensionsv1.ValidationRule) bool { return v.Rule == r.Rule })
@@ -98,7 +98,7 @@ func costlyRule(def Definition, crd *apiextensionsv1.CustomResourceDefinition, r
 		at := -1
 		eachStruct(crd, func(there string, s *schemaProps) {
 			if there == path && n < len(s.XValidations) {
-				at = slices.IndexFunc(rules.Translated, func(t Translated) bool { return t.Path == path && t.Rule == s.XValidations[n].Rule })
+				at = slices.IndexFunc(rules.Translated, func(t TranslatedRule) bool { return t.Path == path && t.Rule == s.XValidations[n].Rule })
 			}
 		})
 		if at >= 0 {
@@ -154,7 +154,7 @@ func Constraints(def Definition, crd *apiextensionsv1.CustomResourceDefinition, 
 		l.list(at, def.Versions[i].Spec, &spec)
 		for _, c := range rules.InCUE {
 			if isWithin(c.Path, at.path) {
-				l.out = append(l.out, Constraint{Path: c.Path, Text: c.Text, By: ByCUE, Why: c.Why, Position: fault.At(c.pos)})
+				l.out = append(l.out, Constraint{Path: c.Path, Text: c.Text, By: ByCUE, Why: c.Why, Position: fault.PositionAt(c.pos)})
 			}
 		}
 		out = append(out, l.out...)
@@ -172,7 +172,7 @@ type lister struct {
 }
 
 func (l *lister) add(at location, by Enforcement, text string) {
-	l.out = append(l.out, Constraint{Path: at.path, Text: text, By: by, Position: fault.At(at.pos)})
+	l.out = append(l.out, Constraint{Path: at.path, Text: text, By: by, Position: fault.PositionAt(at.pos)})
 }
 
 // list lists the constraints of a value and of what is in it.
@@ -183,7 +183,7 @@ func (l *lister) list(at location, v cue.Value, s *schemaProps) {
 	l.listRules(at, v, s)
 	if ptr.Deref(s.XPreserveUnknownFields, false) {
 		l.out = append(l.out, Constraint{
-			Path: at.path, Text: "what CUE says of fields without a schema", By: ByCUE, Why: "@crd(preserveUnknownFields) keeps them as they are", Position: fault.At(at.pos),
+			Path: at.path, Text: "what CUE says of fields without a schema", By: ByCUE, Why: "@crd(preserveUnknownFields) keeps them as they are", Position: fault.PositionAt(at.pos),
 		})
 	}
 	below := func(st step, inner *schemaProps) {
@@ -215,7 +215,7 @@ func (l *lister) list(at location, v cue.Value, s *schemaProps) {
 func (l *lister) listRules(at location, v cue.Value, s *schemaProps) {
 	for _, r := range s.XValidations {
 		here := at
-		made := slices.IndexFunc(l.rules.Translated, func(t Translated) bool { return t.Path == at.path && t.Rule == r.Rule })
+		made := slices.IndexFunc(l.rules.Translated, func(t TranslatedRule) bool { return t.Path == at.path && t.Rule == r.Rule })
 		switch {
 		case made >= 0:
 			here.pos = l.rules.Translated[made].pos

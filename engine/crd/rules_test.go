@@ -257,7 +257,7 @@ func TestARuleThatCostsTooMuchIsLeftOutAndReported(t *testing.T) {
 	if conform.Check(generated) == nil {
 		t.Fatal("the rule does not cost too much, which shows nothing")
 	}
-	rules, err = crd.Affordable(def, generated, rules, conform.Errors)
+	rules, err = crd.RemoveCostlyRules(def, generated, rules, conform.Errors)
 	if err != nil {
 		t.Fatal(err)
 	}

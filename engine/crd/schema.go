@@ -28,8 +28,8 @@ type generator struct {
 	// pending are the rules of structs that are not complete yet, translated those that were made, and inCUE what only CUE
 	// knows.
 	pending    []pendingRule
-	translated []Translated
-	inCUE      []InCUE
+	translated []TranslatedRule
+	inCUE      []CUEOnlyConstraint
 	// bounded are the bounds by rules of each field.
 	bounded map[string]bounds
 	// isStatus is true within the status, where nothing becomes a rule.

@@ -79,13 +79,13 @@ func (g *generator) addPending(at location, schema *schemaProps) {
 			continue // the same definition is part of the struct twice
 		}
 		schema.XValidations = append(schema.XValidations, v)
-		g.translated = append(g.translated, Translated{Path: at.path, Rule: v.Rule, pos: p.at.pos})
+		g.translated = append(g.translated, TranslatedRule{Path: at.path, Rule: v.Rule, pos: p.at.pos})
 	}
 	g.pending = others
 }
 
-// A Translated is a rule that is made of a constraint in CUE.
-type Translated struct {
+// A TranslatedRule is a rule that is made of a constraint in CUE.
+type TranslatedRule struct {
 	// Path is the struct that has the rule, such as versions.v1.spec.
 	Path, Rule string
 

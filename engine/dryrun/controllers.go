@@ -27,7 +27,7 @@ func (k knownKinds) Scope(ctx context.Context, kind schema.GroupVersionKind) (cl
 		return scope, err
 	}
 	remedy := giveDefinition
-	if removal, removed := cluster.RemovalOf(kind); removed {
+	if removal, removed := cluster.APIRemovalOf(kind); removed {
 		remedy = removal.String()
 	}
 	return "", &cluster.KindNotServedError{Kind: kind, Remedy: remedy}

@@ -42,8 +42,8 @@ func (w *World) ReadThrough(from Source, at time.Time) {
 	}
 }
 
-// Swap lets another version of a package, with its own evaluator, reconcile the resources of its kind from now
-// on. It remembers nothing of what the version before has done.
+// Swap lets another version of a package, with its own evaluator, reconcile the resources of its kind from now on.
+// The new version remembers nothing of what the previous one did.
 func (w *World) Swap(p *program.Program, by reconcile.Package) {
 	kind := p.GroupVersionKind().GroupKind()
 	for i := range w.operators {
@@ -95,7 +95,7 @@ func (m *mirror) get(ctx context.Context, ref cluster.Ref) error {
 		err := m.getOne(ctx, namespace)
 		if apierrors.IsForbidden(err) { // whoever may read objects in it knows that it exists
 			m.have[namespace.Identity()] = true
-			m.world.Cluster.Namespaces(ref.Namespace)
+			m.world.Cluster.RequireNamespaces(ref.Namespace)
 			err = nil
 		}
 		if err != nil {
@@ -150,15 +150,15 @@ func (m *mirror) list(ctx context.Context, s cluster.Selection) error {
 	return nil
 }
 
-// copy puts an object into the world as it is in the source, which is no change. It has no finalizers of
-// others, because nobody would remove them when it is deleted.
+// copy puts an object into the world as it is in the source, which does not count as a change. It drops the
+// finalizers of others, because no controller would remove them after a deletion.
 func (m *mirror) copy(u *unstructured.Unstructured) error {
 	u = u.DeepCopy()
 	if u.GetDeletionTimestamp() == nil {
 		u.SetFinalizers(slices.DeleteFunc(u.GetFinalizers(), func(f string) bool { return f != cluster.TeardownFinalizer }))
 	}
 	for _, o := range u.GetOwnerReferences() {
-		m.world.Cluster.Elsewhere(o.UID)
+		m.world.Cluster.AssumeExists(o.UID)
 	}
 	m.before = append(m.before, m.world.watch.Next()...)
 	_, err := m.world.Put(u)

@@ -73,9 +73,9 @@ func New(config types.NamespacedName, programs ...*program.Program) *World {
 	w := &World{Cluster: memory.New(), clock: clock{time.Unix(0, 0).UTC()}, known: map[schema.GroupKind]sets.Set[types.NamespacedName]{}}
 	w.left = sets.New[cluster.Ref]()
 	w.definitions = &definitions{servers: map[schema.GroupVersionKind]*conform.Server{}}
-	w.Cluster.Refuse(w.definitions.refuse)
-	w.Cluster.Validate()
-	w.Cluster.Namespaces(always...)
+	w.Cluster.SetAdmission(w.definitions.refuse)
+	w.Cluster.EnableValidation()
+	w.Cluster.RequireNamespaces(always...)
 	w.watch = w.Cluster.Watch()
 	w.seen = faulty.New(knownKinds{w.Cluster}, w.Cluster)
 	w.seen.AfterWrite(w.wrote)
@@ -130,7 +130,7 @@ func (w *World) Put(object *unstructured.Unstructured) (*unstructured.Unstructur
 		object = object.DeepCopy()
 		object.Object["status"] = established() // it is served from the start, and no controller has to be waited for
 	}
-	w.Cluster.Namespaces(object.GetNamespace())
+	w.Cluster.RequireNamespaces(object.GetNamespace())
 	out, err := w.Cluster.Restore("person", object)
 	if err == nil {
 		w.define(out) // the next object may be of its kind
@@ -138,8 +138,8 @@ func (w *World) Put(object *unstructured.Unstructured) (*unstructured.Unstructur
 	return out, err
 }
 
-// Leave keeps the simulated controllers away from an object.
-func (w *World) Leave(ref cluster.Ref) { w.left.Insert(ref.Identity()) }
+// ExcludeFromControllers keeps the simulated controllers away from an object.
+func (w *World) ExcludeFromControllers(ref cluster.Ref) { w.left.Insert(ref.Identity()) }
 
 // SetNamespace gives an object the namespace that it would be created in: none if its kind is
 // cluster-scoped, and a default one if it names none. It errors with a KindNotServedError if
@@ -226,7 +226,7 @@ func (w *World) Delete(ref cluster.Ref) error {
 	if u == nil {
 		return fmt.Errorf("there is no %s", ref)
 	}
-	return w.Cluster.Remove(ref, u.GetUID())
+	return w.Cluster.DeleteInBackground(ref, u.GetUID())
 }
 
 const (

@@ -185,7 +185,7 @@ func TestNothingIsConfirmedThatShowsASecret(t *testing.T) {
 			for i := range 30 {
 				s := checkedSession(fmt.Sprint(i), fmt.Sprint("w-", i, "-canary"), "a")
 				secret := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s", "uid": "u"}, "stringData": map[string]any{"pin": fmt.Sprint(i%3, "24-canary")}}
-				s.Inputs = map[string]program.Found{"s": {Objects: []map[string]any{secret}}}
+				s.Inputs = map[string]program.FoundInput{"s": {Objects: []map[string]any{secret}}}
 				want, wantErr := p.Evaluate(s)
 				if r, known := e.Predict(s); known && !reflect.DeepEqual(r, want) {
 					t.Errorf("session %d: it predicts something else (-CUE +predicted):\n%s", i, cmp.Diff(want, r))

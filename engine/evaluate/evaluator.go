@@ -264,7 +264,7 @@ func (e *Evaluator) expected(t *compile.Template, view program.View) (program.Ro
 		return program.Rollout{}, false
 	}
 	r, err := t.Eval(view.Values())
-	return r, err == nil && e.Views().Bounded(view, r)
+	return r, err == nil && e.Views().WithinLimits(view, r)
 }
 
 // confirm returns what CUE says of a session, of which a template says what is expected. One of some confirmations compares
@@ -303,7 +303,7 @@ func (e *Evaluator) byTemplate(ctx context.Context, s program.Session, view prog
 	if err != nil {
 		return program.Rollout{}, guarded
 	}
-	if !e.Views().Bounded(view, r) {
+	if !e.Views().WithinLimits(view, r) {
 		return program.Rollout{}, unbounded
 	}
 	if e.hits.Add(1)%int64(e.options.CheckEvery) == 0 && !e.agrees(ctx, s, r, at) {
@@ -336,8 +336,9 @@ func (e *Evaluator) differ(ctx context.Context, s program.Session, at place) {
 	}
 }
 
-// Epoch changes when it turns out that an earlier answer may have been wrong: what was concluded from one in another
-// epoch has to be looked at again. No two Evaluators have one in common, as a package may come back to an earlier version.
+// Epoch returns a text that changes when it turns out that an earlier answer may have been wrong: what was concluded
+// from answers of another epoch has to be checked again. No two Evaluators share an epoch, because a package may
+// return to an earlier version.
 func (e *Evaluator) Epoch() string {
 	return strconv.FormatInt(e.number, 10) + "." + strconv.FormatInt(e.differences.Load(), 10)
 }

@@ -217,7 +217,7 @@ func formSession(i, j int64) program.Session {
 			},
 		},
 		Live:   map[string]map[string]map[string]any{},
-		Inputs: map[string]program.Found{},
+		Inputs: map[string]program.FoundInput{},
 	}
 	if i%4 == 0 {
 		s.Config = []program.Layer{{Origin: "ConfigMap", Values: map[string]any{"image": "other", "n": i}}}
@@ -233,8 +233,8 @@ func formSession(i, j int64) program.Session {
 	found := func(kind, name string) map[string]any {
 		return map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name}, "data": map[string]any{"x": []any{text("w-%d"), "x"}[j%2]}}
 	}
-	s.Inputs["i"] = program.Found{Objects: []map[string]any{found("ConfigMap", "i")}}
-	s.Inputs["k"] = program.Found{Objects: []map[string]any{found("Secret", "k")}}
-	s.Inputs["s"] = program.Found{Several: true, Objects: []map[string]any{found("ConfigMap", "one"), found("ConfigMap", text("two%d"))}}
+	s.Inputs["i"] = program.FoundInput{Objects: []map[string]any{found("ConfigMap", "i")}}
+	s.Inputs["k"] = program.FoundInput{Objects: []map[string]any{found("Secret", "k")}}
+	s.Inputs["s"] = program.FoundInput{Several: true, Objects: []map[string]any{found("ConfigMap", "one"), found("ConfigMap", text("two%d"))}}
 	return s
 }

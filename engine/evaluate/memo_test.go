@@ -35,7 +35,7 @@ type memoSession struct {
 	size, ready  int64
 	unread       string // a field of the live object that the package does not refer to
 	kind         string // the kind of the live object
-	inputs       map[string]program.Found
+	inputs       map[string]program.FoundInput
 }
 
 func (s memoSession) session() program.Session {
@@ -57,8 +57,8 @@ func (s memoSession) session() program.Session {
 func TestAMemoGoesByWhatThePackageSees(t *testing.T) {
 	t.Parallel()
 	p := inline.Program(t, memoPackage)
-	theme := func(text, version string) map[string]program.Found {
-		return map[string]program.Found{"theme": {Objects: []map[string]any{{
+	theme := func(text, version string) map[string]program.FoundInput {
+		return map[string]program.FoundInput{"theme": {Objects: []map[string]any{{
 			"kind": "ConfigMap", "metadata": map[string]any{"name": "theme", "resourceVersion": version}, "data": map[string]any{"theme": text, "other": version},
 		}}}}
 	}
@@ -75,7 +75,7 @@ func TestAMemoGoesByWhatThePackageSees(t *testing.T) {
 	}{
 		{"it is evaluated first", memoSession{uid: "a", size: 1, version: "1", ready: 1}, false, shown(1, 1, "none")},
 		{"neither a version nor a field that nothing refers to counts", memoSession{uid: "a", size: 1, version: "2", ready: 1, unread: "x"}, true, shown(1, 1, "none")},
-		{"inputs that were not found are none", memoSession{uid: "a", size: 1, version: "2", ready: 1, inputs: map[string]program.Found{"theme": {}}}, true, shown(1, 1, "none")},
+		{"inputs that were not found are none", memoSession{uid: "a", size: 1, version: "2", ready: 1, inputs: map[string]program.FoundInput{"theme": {}}}, true, shown(1, 1, "none")},
 		{"a field of the live object changed, and not its version", memoSession{uid: "a", size: 1, version: "2", ready: 9}, false, shown(1, 9, "none")},
 		{"the spec changed", memoSession{uid: "a", size: 2, version: "2", ready: 9}, false, shown(2, 9, "none")},
 		{"another resource has its own", memoSession{uid: "b", size: 2, version: "2", ready: 9}, false, shown(2, 9, "none")},

@@ -55,7 +55,7 @@ func (f form) broken(r *rand.Rand, count int) []program.Session {
 				b.observed(o)
 			}
 		}
-		for _, found := range []program.Found{s.Inputs["i"], s.Inputs["k"], s.Inputs["s"]} {
+		for _, found := range []program.FoundInput{s.Inputs["i"], s.Inputs["k"], s.Inputs["s"]} {
 			for _, o := range found.Objects {
 				b.observed(o)
 			}

@@ -210,11 +210,11 @@ func unknown(c history.Cause) string {
 	if c == "" {
 		return "a cause without a name"
 	}
-	return oneLine(string(c)) + ", which this version of operetta does not know"
+	return redact.OneLine(string(c)) + ", which this version of operetta does not know"
 }
 
 // plain returns a text of an operator, or of an object, on one line and without what a terminal acts on.
-func plain(s string) string { return redact.Printable(oneLine(s)) }
+func plain(s string) string { return redact.Printable(redact.OneLine(s)) }
 
 // timer names a timer as the authors of packages and controller-runtime do.
 func timer(cause history.Cause, after time.Duration) string {

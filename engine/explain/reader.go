@@ -105,7 +105,7 @@ func (r Reader) object(ctx context.Context, e ownership.Entry, owner ownership.O
 // foreign says whom an object belongs to that is not the resource's own, or "". Nothing is said of one that only lost
 // its marks: the operator puts them back.
 func foreign(live *unstructured.Unstructured, owner ownership.Owner) string {
-	switch situation, whose := ownership.Belongs(live, owner); situation {
+	switch situation, whose := ownership.ClassifyOwnership(live, owner); situation {
 	case ownership.Foreign:
 		return "belongs to " + whose
 	case ownership.Predecessor:

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 	"operetta.dev/engine/graph"
+	"operetta.dev/engine/redact"
 	"operetta.dev/engine/status"
 )
 
@@ -26,10 +27,10 @@ func (r Resource) Tree(ink Ink, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, r.head(ink))
 	if r.Fault != "" {
-		fmt.Fprintln(&b, ink.Bad(oneLine(r.Fault)))
+		fmt.Fprintln(&b, ink.Bad(redact.OneLine(r.Fault)))
 	}
 	for _, c := range r.Conditions {
-		fmt.Fprintf(&b, "%s %s\n", ink.Bad(c.Type+": "+c.Reason), ink.Dim(text(oneLine(c.Message), "for "+age(c.Since, now))))
+		fmt.Fprintf(&b, "%s %s\n", ink.Bad(c.Type+": "+c.Reason), ink.Dim(text(redact.OneLine(c.Message), "for "+age(c.Since, now))))
 	}
 	d := drawing{r, ink, now}
 	// Edges that an operator wrote have no cycle, and a forged status is drawn without edges.
@@ -137,10 +138,10 @@ func (d drawing) lines(name string) []string {
 	c := d.component(name)
 	if c.State != status.Verified {
 		if c.Message != "" {
-			out = append(out, oneLine(c.Message))
+			out = append(out, redact.OneLine(c.Message))
 		}
 		if c.Blocks != "" {
-			out = append(out, d.ink.Dim("blocks "+oneLine(c.Blocks)))
+			out = append(out, d.ink.Dim("blocks "+redact.OneLine(c.Blocks)))
 		}
 	}
 	for _, o := range c.Objects {
@@ -159,10 +160,10 @@ func (d drawing) object(o Object, said, indent string) []string {
 		line += " in " + o.Namespace
 	}
 	line += "  " + d.ink.health(o.Health, words[o.Health])
-	switch message := oneLine(o.Message); {
+	switch message := redact.OneLine(o.Message); {
 	case o.Health == Ready && strings.Contains(said, o.ref()+": "):
 		line += "  " + d.ink.Dim("since the status was written")
-	case message != "" && !strings.Contains(oneLine(said), message):
+	case message != "" && !strings.Contains(redact.OneLine(said), message):
 		line += "  " + message
 	}
 	out := []string{line}
@@ -208,5 +209,3 @@ func text(parts ...string) string {
 
 // age is how long ago something was, as kubectl writes it.
 func age(since, now time.Time) string { return duration.HumanDuration(max(0, now.Sub(since))) }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -42,13 +42,13 @@ const (
 // and check that the engine decides the same.
 var Wording = func(e errors.Error) (format string, args []any) { return e.Msg() }
 
-// Of returns the faults that a CUE error stands for, or none for nil, without the noise of
+// FromCUE returns the faults that a CUE error stands for, or none for nil, without the noise of
 // disjunctions: for `int & <=100 | *3` and 500 CUE reports the failed default as well as
 // the bound, and only the bound helps.
 //
 // The error is of validating or reading v, or a part of it. Without a v, as for an error
 // of the parser, the code of all faults is Invalid.
-func Of(err error, v cue.Value) Faults {
+func FromCUE(err error, v cue.Value) Faults {
 	if err == nil {
 		return nil
 	}
@@ -315,7 +315,7 @@ func positionOf(e errors.Error) Position {
 	var first, own Position
 	// Not errors.Positions, which sorts: CUE names the most specific one first.
 	for _, pos := range append([]token.Pos{e.Position()}, e.InputPositions()...) {
-		p := At(pos)
+		p := PositionAt(pos)
 		first = cmp.Or(first, p)
 		switch {
 		case p.File == "" || p.IsContract() || p.File == own.File:
@@ -330,7 +330,7 @@ func positionOf(e errors.Error) Position {
 }
 
 // originOf returns the place at which CUE stopped: for an interpolation, the part that failed.
-func originOf(e errors.Error) Origin {
+func originOf(e errors.Error) TokenPosition {
 	at := e.Position()
 	var cause errors.Error
 	for inner := errors.Unwrap(e); inner != nil && errors.As(inner, &cause); inner = errors.Unwrap(cause) {
@@ -338,11 +338,11 @@ func originOf(e errors.Error) Origin {
 			at = cause.Position()
 		}
 	}
-	return OriginOf(at)
+	return TokenPositionOf(at)
 }
 
-// At returns a place in the text as a position, or none for what is in no file.
-func At(pos token.Pos) Position {
+// PositionAt returns a place in the text as a position, or none for what is in no file.
+func PositionAt(pos token.Pos) Position {
 	if !pos.IsValid() {
 		return Position{}
 	}

@@ -56,7 +56,7 @@ func TestTheCodeOfAFaultIsWhatTheValueIs(t *testing.T) {
 			t.Parallel()
 			v := cuecontext.New().CompileString(definitions+c.text, cue.Filename("x.cue"))
 			x := v.LookupPath(cue.ParsePath("x"))
-			faults := fault.Of(x.Validate(cue.Concrete(true)), x)
+			faults := fault.FromCUE(x.Validate(cue.Concrete(true)), x)
 			at := slices.IndexFunc(faults, func(f fault.Fault) bool { return f.Path == c.path })
 			if at < 0 {
 				t.Fatalf("there is no fault at %s: %v", c.path, faults)
@@ -64,7 +64,7 @@ func TestTheCodeOfAFaultIsWhatTheValueIs(t *testing.T) {
 			if got := faults[at].Code.String(); got != c.want {
 				t.Errorf("%v is %s, want %s", faults[at], got, c.want)
 			}
-			for _, f := range fault.Of(v.Validate(cue.Concrete(true)), v) {
+			for _, f := range fault.FromCUE(v.Validate(cue.Concrete(true)), v) {
 				if f.Path == c.path && f.Code != faults[at].Code {
 					t.Errorf("%v is %v of the whole package, %v of the field", f, f.Code, faults[at].Code)
 				}
@@ -76,7 +76,7 @@ func TestTheCodeOfAFaultIsWhatTheValueIs(t *testing.T) {
 func TestFaultsAreSortedAndEachIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	at := func(line, column int, message string) fault.Fault {
-		return fault.Fault{Position: fault.Position{File: "x.cue", Line: line}, Message: message, Origin: fault.Origin{File: "x.cue", Line: line, Column: column}}
+		return fault.Fault{Position: fault.Position{File: "x.cue", Line: line}, Message: message, Origin: fault.TokenPosition{File: "x.cue", Line: line, Column: column}}
 	}
 	got := fault.Faults{at(2, 1, "b"), at(1, 9, "a"), at(1, 3, "a")}.Sorted().Error()
 	if diff := cmp.Diff("x.cue:1: a\nx.cue:2: b", got); diff != "" {
@@ -121,12 +121,12 @@ func TestFaultsThatReadAlikeAreOne(t *testing.T) {
 func TestAnErrorOfTheParserIsInvalid(t *testing.T) {
 	t.Parallel()
 	err := cuecontext.New().CompileString("x: {", cue.Filename("x.cue")).Err()
-	for _, f := range fault.Of(err, cue.Value{}) {
+	for _, f := range fault.FromCUE(err, cue.Value{}) {
 		if f.Code != fault.Invalid || f.Position.String() != "x.cue:1" {
 			t.Errorf("%v %v", f.Code, f)
 		}
 	}
-	if got := fmt.Sprint(fault.Of(nil, cue.Value{})); got != "" {
+	if got := fmt.Sprint(fault.FromCUE(nil, cue.Value{})); got != "" {
 		t.Errorf("no error is %q", got)
 	}
 }
@@ -141,7 +141,7 @@ func TestAnUnsetFieldNamesItsType(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := cuecontext.New().CompileString(tc.source)
-			got := fault.Of(v.Validate(cue.Concrete(true)), v)
+			got := fault.FromCUE(v.Validate(cue.Concrete(true)), v)
 			if len(got) != 1 || got[0].Message != tc.want {
 				t.Errorf("%s: got %v, want %s", tc.reason, got, tc.want)
 			}
@@ -198,7 +198,7 @@ x: #S & {m: kind: "c"}`,
 			t.Parallel()
 			v := cuecontext.New().CompileString(tc.source).LookupPath(cue.ParsePath("x"))
 			var got []string
-			for _, f := range fault.Of(v.Validate(cue.Concrete(true)), v) {
+			for _, f := range fault.FromCUE(v.Validate(cue.Concrete(true)), v) {
 				got = append(got, f.Path+": "+f.Message)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

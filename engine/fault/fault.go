@@ -53,8 +53,8 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
-// Behind returns a position in brackets, to be put behind a text.
-func (p Position) Behind() string {
+// InBrackets returns a position in brackets, to be put behind a text.
+func (p Position) InBrackets() string {
 	if p.File == "" {
 		return ""
 	}
@@ -72,19 +72,19 @@ func Compare(a, b Position) int {
 	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 }
 
-// An Origin is a place in the text with its column.
-type Origin struct {
+// A TokenPosition is a place in the text with its column.
+type TokenPosition struct {
 	File         string
 	Line, Column int
 }
 
-// OriginOf returns a place in the text as an origin; its zero value is none.
-func OriginOf(pos token.Pos) Origin {
+// TokenPositionOf returns a place in the text as an origin; its zero value is none.
+func TokenPositionOf(pos token.Pos) TokenPosition {
 	if !pos.IsValid() {
-		return Origin{}
+		return TokenPosition{}
 	}
 	p := pos.Position()
-	return Origin{p.Filename, p.Line, p.Column}
+	return TokenPosition{p.Filename, p.Line, p.Column}
 }
 
 // A Fault is something that is wrong with a package, or with a value that was
@@ -106,7 +106,7 @@ type Fault struct {
 	Name string
 	// Origin is the place at which CUE stopped, if known. It tells which reference leads
 	// nowhere, and is not shown.
-	Origin Origin
+	Origin TokenPosition
 }
 
 // Error returns the fault on one line: position, path, message, the place that uses it, and
@@ -146,7 +146,7 @@ func (f Fault) says(o Fault) bool {
 }
 
 // Located returns path and message with the position behind them.
-func (f Fault) Located() string { return f.Text() + f.Position.Behind() }
+func (f Fault) Located() string { return f.Text() + f.Position.InBrackets() }
 
 // Faults are all that is wrong, in a fixed order. It is an error when not empty.
 type Faults []Fault
@@ -160,13 +160,13 @@ func (fs Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Sorted returns the faults by position, path, message and hint, without their origins. Faults
-// that read alike are one, because a person cannot tell them apart: the one with the lowest code
-// is returned, as only Invalid can never become right.
+// Sorted returns the faults by position, path, message and hint, without their origins. Faults with the same text are
+// merged, because a person cannot tell them apart. The one with the lowest code is kept: only an Invalid fault can
+// never become valid.
 func (fs Faults) Sorted() Faults {
 	out := slices.Clone(fs)
 	for i := range out {
-		out[i].Origin = Origin{}
+		out[i].Origin = TokenPosition{}
 	}
 	slices.SortFunc(out, func(a, b Fault) int {
 		return cmp.Or(Compare(a.Position, b.Position), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message),
@@ -183,9 +183,9 @@ func (fs Faults) OrNil() error {
 	return fs
 }
 
-// Names returns the names in a path in the notation of CUE, which quotes those that are not identifiers:
+// SplitPath returns the names in a path in the notation of CUE, which quotes those that are not identifiers:
 // spec, env and a.b of spec.env."a.b".
-func Names(path string) []string {
+func SplitPath(path string) []string {
 	var out []string
 	var name strings.Builder
 	quoted := false

@@ -43,7 +43,7 @@ func (c *clock) advance(d time.Duration) {
 
 // newLog returns a log with limits, the part of it about shops, and its clock. What differs between two objects is the text
 // of both.
-func newLog(limits history.Limits) (*history.Of, *clock) {
+func newLog(limits history.Limits) (*history.KindLog, *clock) {
 	c := &clock{now: noon}
 	log := history.New(limits, c.Now, history.Objects{
 		Changes: func(e history.Event) []history.Change {
@@ -55,7 +55,7 @@ func newLog(limits history.Limits) (*history.Of, *clock) {
 		},
 		Weigh: func(u *unstructured.Unstructured) int { return len(text(u)) },
 	})
-	return log.Of(shops), c
+	return log.ForKind(shops), c
 }
 
 func text(u *unstructured.Unstructured) string { return fmt.Sprint(u.Object["text"]) }
@@ -73,14 +73,14 @@ func edit(name, before, after string) history.Event {
 }
 
 // reconcile reconciles a resource once.
-func reconcile(of *history.Of, key types.NamespacedName, uid types.UID, result history.Result, again time.Duration) {
-	of.HandOut(key)
+func reconcile(of *history.KindLog, key types.NamespacedName, uid types.UID, result history.Result, again time.Duration) {
+	of.NoteDequeued(key)
 	_, run := of.Begin(context.Background(), key, uid)
 	run.End(result, again, uid)
 }
 
 // causes returns the causes of each reconcile, the newest first, and how often each was in a row.
-func causes(of *history.Of, uid types.UID) []string {
+func causes(of *history.KindLog, uid types.UID) []string {
 	r, _ := of.Report(shop, uid)
 	var out []string
 	for _, one := range r.Reconciles {
@@ -101,66 +101,66 @@ func TestAReconcileIsTriggeredByWhatHasComeUntilAWorkerHadIt(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		reason string
-		do     func(*history.Of, *clock)
+		do     func(*history.KindLog, *clock)
 		want   []string
 	}{
-		"an event": {"it enqueues the resource", func(of *history.Of, _ *clock) {
+		"an event": {"it enqueues the resource", func(of *history.KindLog, _ *clock) {
 			of.Note(shop, edit("one", "a", "b"))
 			reconcile(of, shop, "1", history.Success, 0)
 		}, []string{"1x Object one a to b"}},
-		"several events of an object": {"one comparison with what it was first says all", func(of *history.Of, _ *clock) {
+		"several events of an object": {"one comparison with what it was first says all", func(of *history.KindLog, _ *clock) {
 			of.Note(shop, edit("one", "a", "b"))
 			of.Note(shop, edit("one", "b", "c"))
 			of.Note(shop, edit("one", "c", "d"))
 			reconcile(of, shop, "1", history.Success, 0)
 		}, []string{"1x Object one a to d"}},
-		"an event during a reconcile": {"it is for the next one", func(of *history.Of, _ *clock) {
+		"an event during a reconcile": {"it is for the next one", func(of *history.KindLog, _ *clock) {
 			of.Note(shop, edit("one", "a", "b"))
-			of.HandOut(shop)
+			of.NoteDequeued(shop)
 			_, run := of.Begin(t.Context(), shop, "1")
 			of.Note(shop, edit("two", "x", "y"))
 			run.End(history.Success, 0, "1")
 			reconcile(of, shop, "1", history.Success, 0)
 		}, []string{"1x Object two x to y", "1x Object one a to b"}},
-		"a timer": {"it is due, and nothing has come", func(of *history.Of, c *clock) {
+		"a timer": {"it is due, and nothing has come", func(of *history.KindLog, c *clock) {
 			of.Note(shop, edit("one", "a", "b"))
 			reconcile(of, shop, "1", history.RequeueAfter, time.Minute)
 			c.advance(time.Minute)
 			reconcile(of, shop, "1", history.Success, 0)
 		}, []string{"1x Timer", "1x Object one a to b"}},
-		"an event before a timer": {"the timer begins anew, and triggers nothing", func(of *history.Of, c *clock) {
+		"an event before a timer": {"the timer begins anew, and triggers nothing", func(of *history.KindLog, c *clock) {
 			of.Note(shop, edit("one", "a", "b"))
 			reconcile(of, shop, "1", history.RequeueAfter, time.Minute)
 			c.advance(time.Second)
 			of.Note(shop, edit("two", "a", "b"))
 			reconcile(of, shop, "1", history.Success, 0)
 		}, []string{"1x Object two a to b", "1x Object one a to b"}},
-		"a retry": {"the reconcile before has failed", func(of *history.Of, c *clock) {
+		"a retry": {"the reconcile before has failed", func(of *history.KindLog, c *clock) {
 			of.Note(shop, edit("one", "a", "b"))
 			reconcile(of, shop, "1", history.Error, 0)
 			of.Retry(shop, time.Second)
 			c.advance(time.Second)
 			reconcile(of, shop, "1", history.Success, 0)
 		}, []string{"1x Retry", "1x Object one a to b"}},
-		"many timers": {"they would hide what somebody has done", func(of *history.Of, c *clock) {
+		"many timers": {"they would hide what somebody has done", func(of *history.KindLog, c *clock) {
 			of.Note(shop, edit("one", "a", "b"))
 			for range 100 {
 				reconcile(of, shop, "1", history.RequeueAfter, time.Second)
 				c.advance(time.Second)
 			}
 		}, []string{"99x Timer", "1x Object one a to b"}},
-		"nothing that was noted": {"it came at the moment when the reconcile before began", func(of *history.Of, _ *clock) {
+		"nothing that was noted": {"it came at the moment when the reconcile before began", func(of *history.KindLog, _ *clock) {
 			reconcile(of, shop, "1", history.Success, 0)
 		}, []string{"1x Again"}},
-		"another resource of the name": {"its reconciles are nobody's who may see the new one", func(of *history.Of, _ *clock) {
+		"another resource of the name": {"its reconciles are nobody's who may see the new one", func(of *history.KindLog, _ *clock) {
 			of.Note(shop, edit("secret-plan", "a", "b"))
 			reconcile(of, shop, "0", history.RequeueAfter, time.Second)
 			of.Note(shop, edit("one", "a", "b"))
 			reconcile(of, shop, "1", history.Success, 0)
 		}, []string{"1x Object one a to b"}},
-		"a resource that is gone": {"nothing of it is kept", func(of *history.Of, _ *clock) {
+		"a resource that is gone": {"nothing of it is kept", func(of *history.KindLog, _ *clock) {
 			of.Note(shop, edit("one", "a", "b"))
-			of.HandOut(shop)
+			of.NoteDequeued(shop)
 			_, run := of.Begin(t.Context(), shop, "1")
 			run.End(history.Success, 0, "")
 		}, nil},
@@ -191,7 +191,7 @@ func TestWhoAsksForAnotherResourceOfTheNameLearnsNothing(t *testing.T) {
 func TestRequestsAreCountedInTheReconcileThatSendsThem(t *testing.T) {
 	t.Parallel()
 	of, _ := newLog(history.DefaultLimits)
-	of.HandOut(shop)
+	of.NoteDequeued(shop)
 	ctx, run := of.Begin(t.Context(), shop, "1")
 	var all sync.WaitGroup
 	for range 8 {
@@ -326,7 +326,7 @@ func BenchmarkAReconcile(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		of.Note(shop, e)
-		of.HandOut(shop)
+		of.NoteDequeued(shop)
 		ctx, run := of.Begin(b.Context(), shop, "1")
 		for range 3 {
 			history.CountRequest(ctx, "apply", "deployments.apps")

@@ -46,11 +46,11 @@ func New(limits Limits, now func() time.Time, objects Objects) *Log {
 	return &Log{limits: limits, now: now, objects: objects, resources: map[Key]*list.Element{}}
 }
 
-// Of returns the log of the resources of a kind.
-func (l *Log) Of(kind schema.GroupKind) *Of { return &Of{l, kind} }
+// ForKind returns the log of the resources of a kind.
+func (l *Log) ForKind(kind schema.GroupKind) *KindLog { return &KindLog{l, kind} }
 
-// An Of is the part of a Log about the resources of one kind. A nil one notes nothing.
-type Of struct {
+// A KindLog is the part of a Log about the resources of one kind. A nil one notes nothing.
+type KindLog struct {
 	log  *Log
 	kind schema.GroupKind
 }
@@ -122,10 +122,10 @@ func (l *Log) grow(r *resource, by int) {
 	l.size += by
 }
 
-func (o *Of) keyOf(key types.NamespacedName) Key { return Key{o.kind, key} }
+func (o *KindLog) keyOf(key types.NamespacedName) Key { return Key{o.kind, key} }
 
 // Note notes an event that enqueues a resource. It compares nothing.
-func (o *Of) Note(key types.NamespacedName, e Event) {
+func (o *KindLog) Note(key types.NamespacedName, e Event) {
 	if o == nil {
 		return
 	}
@@ -140,8 +140,9 @@ func (o *Of) Note(key types.NamespacedName, e Event) {
 	l.shrink()
 }
 
-// HandOut notes that a worker gets a resource: what was noted until now is why.
-func (o *Of) HandOut(key types.NamespacedName) {
+// NoteDequeued notes that a worker takes a resource from the queue. The events noted until now are why it is
+// reconciled.
+func (o *KindLog) NoteDequeued(key types.NamespacedName) {
 	if o == nil {
 		return
 	}
@@ -163,7 +164,7 @@ func (o *Of) HandOut(key types.NamespacedName) {
 
 // Begin begins a reconcile of the resource with a UID, and returns its context. It compares the objects whose changes
 // have triggered it.
-func (o *Of) Begin(ctx context.Context, key types.NamespacedName, uid types.UID) (context.Context, *Run) {
+func (o *KindLog) Begin(ctx context.Context, key types.NamespacedName, uid types.UID) (context.Context, *Run) {
 	if o == nil {
 		return ctx, nil
 	}
@@ -180,7 +181,7 @@ func (o *Of) Begin(ctx context.Context, key types.NamespacedName, uid types.UID)
 }
 
 // take returns what has triggered a reconcile. What is known of another resource of that name is forgotten.
-func (o *Of) take(key types.NamespacedName, uid types.UID) pending {
+func (o *KindLog) take(key types.NamespacedName, uid types.UID) pending {
 	l := o.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -265,7 +266,7 @@ func byTime(c Cause) bool {
 }
 
 // Retry notes when a resource is reconciled again whose last reconcile has ended with an error.
-func (o *Of) Retry(key types.NamespacedName, after time.Duration) {
+func (o *KindLog) Retry(key types.NamespacedName, after time.Duration) {
 	if o == nil {
 		return
 	}
@@ -278,7 +279,7 @@ func (o *Of) Retry(key types.NamespacedName, after time.Duration) {
 }
 
 // Forget forgets all resources of the kind, whose controller has ended.
-func (o *Of) Forget() {
+func (o *KindLog) Forget() {
 	if o == nil {
 		return
 	}
@@ -292,7 +293,7 @@ func (o *Of) Forget() {
 }
 
 // Report returns what is known of the resource with a UID, without its watches, and false if nothing is.
-func (o *Of) Report(key types.NamespacedName, uid types.UID) (Report, bool) {
+func (o *KindLog) Report(key types.NamespacedName, uid types.UID) (Report, bool) {
 	l := o.log
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -112,5 +112,5 @@ func short(s string) string {
 	return s
 }
 
-// Short returns a text as a Log keeps it: whoever makes a Change cuts the names of managers and fields so.
-func Short(s string) string { return strings.Clone(short(s)) }
+// Truncate returns a text as a Log keeps it: whoever makes a Change cuts the names of managers and fields so.
+func Truncate(s string) string { return strings.Clone(short(s)) }

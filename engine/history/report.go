@@ -24,8 +24,8 @@ type Report struct {
 	MoreWatches int `json:"moreWatches,omitempty"`
 }
 
-// A Reconcile is one that has ended, or that runs, or several that nobody has triggered, one after the other, with the
-// same result and cost: a timer every few seconds would hide everything else.
+// A Reconcile is a reconcile that has ended or is running. Consecutive reconciles without a trigger, with the same
+// result and cost, are one entry: otherwise, a timer every few seconds would hide everything else.
 type Reconcile struct {
 	// Began is when the last of them began, and Times how many they are.
 	Began time.Time `json:"began"`

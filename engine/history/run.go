@@ -16,7 +16,7 @@ const Other = "other"
 
 // A Run is a reconcile that runs. A nil one notes nothing.
 type Run struct {
-	of    *Of
+	of    *KindLog
 	key   Key
 	began time.Time
 

@@ -119,7 +119,7 @@ func inComment(name string) string {
 // compare returns what the package adds to a definition, for notes. It errors with a RefusedError if the definition that
 // the package generates is another one.
 func (a *api) compare(p *program.Program) (notes []string, err error) {
-	generated, err := check.Definition(p)
+	generated, err := check.CRDOf(p)
 	if err != nil {
 		return nil, fmt.Errorf("the schema that was made: %w", err)
 	}

@@ -41,7 +41,7 @@ func (i *importing) compare(ctx context.Context, files []scaffold.File) error {
 			return err
 		}
 		i.notes = append(i.notes, notes...)
-		simplest, unmade := check.Simplest(p)
+		simplest, unmade := check.SimplestResource(p)
 		if unmade != "" {
 			return &RefusedError{[]string{i.api.at + ": " + unmade}}
 		}

@@ -36,7 +36,7 @@ func (g *graphImport) try(ctx context.Context, file scaffold.File) (graphTrial, 
 	if err != nil {
 		return graphTrial{}, wrongPackage(g.at+": ", files, err)
 	}
-	simplest, unmade := check.Simplest(p)
+	simplest, unmade := check.SimplestResource(p)
 	if unmade != "" {
 		return graphTrial{}, &RefusedError{[]string{g.at + ": " + unmade}}
 	}

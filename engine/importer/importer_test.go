@@ -119,7 +119,7 @@ func TestImportRefusesWhatItCannotKeep(t *testing.T) {
 		"the same object twice": {"a package cannot have one object in two components", cm + "---\n" + cm, false, []string{"in.yaml:1: ConfigMap a is there twice, also at in.yaml:1"}},
 		"a kind that nobody knows": {
 			"whether it has a namespace is not in the object", "apiVersion: x.example.com/v1\nkind: Thing\nmetadata: {name: a}", false,
-			[]string{"in.yaml:1: nobody knows whether a Thing is in a namespace; give its CustomResourceDefinition, too"},
+			[]string{"in.yaml:1: it is not known whether a Thing is namespaced; give its CustomResourceDefinition, too"},
 		},
 		"values, and no object":    {"it is another kind of file", "replicas: 3", false, []string{"in.yaml:1: it has no apiVersion and kind"}},
 		"a name that is CUE":       {"it would stand in a comment", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"a\\nb: 1\"}", false, []string{`in.yaml:1: "a\nb: 1" in namespace "" is no name of a ConfigMap`}},

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/cluster/memory"
+	engineobject "operetta.dev/engine/object"
 )
 
 // An Object is one object to import.
@@ -67,7 +67,7 @@ func read(all []Object) ([]*object, []string, error) {
 		}
 		scope, err := known.Scope(context.Background(), o.GroupVersionKind())
 		if err != nil {
-			refusals = append(refusals, fmt.Sprintf("%s: nobody knows whether a %s is in a namespace; give its CustomResourceDefinition, too", o.at, o.GetKind()))
+			refusals = append(refusals, fmt.Sprintf("%s: it is not known whether a %s is namespaced; give its CustomResourceDefinition, too", o.at, o.GetKind()))
 			continue
 		}
 		o.scope = scope
@@ -185,7 +185,7 @@ func namespaces(objects []*object) []string {
 
 // isSecret reports whether an object is a Secret with content.
 func (o *object) isSecret() bool {
-	if o.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
+	if !engineobject.IsSecret(o.GroupVersionKind().GroupKind()) {
 		return false
 	}
 	data, _, _ := unstructured.NestedMap(o.Object, "data")

@@ -36,9 +36,9 @@ func ChartRights(o rbac.Options) rbac.Options {
 // KeepAnnotation makes Helm leave an object behind: with the definition of a kind go all resources of it.
 const KeepAnnotation = "helm.sh/resource-policy"
 
-// Optional returns a document of a template that the release has only if its value crds is true. The engine's
+// OptionalDocument returns a document of a template that the release has only if its value crds is true. The engine's
 // own kinds are those of all releases, and Helm refuses what another release owns.
-func Optional(document string) string {
+func OptionalDocument(document string) string {
 	return optionalBegin + "\n" + document + optionalEnd + "\n"
 }
 

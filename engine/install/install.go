@@ -73,9 +73,9 @@ const (
 // maxConfigMap is how much of files a ConfigMap holds: the API server accepts a megabyte with the names.
 const maxConfigMap = 1<<20 - 64<<10
 
-// Before returns what has to be there before roles are bound: the namespace and the service accounts. Namespaces of others are
+// Prerequisites returns what has to be there before roles are bound: the namespace and the service accounts. Namespaces of others are
 // theirs.
-func Before(o Options) []any {
+func Prerequisites(o Options) []any {
 	namespace := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{
 		Name: o.OperatorNamespace,
 		Labels: map[string]string{
@@ -101,9 +101,9 @@ func account(a object.Account) *corev1.ServiceAccount {
 	}
 }
 
-// Of returns the ConfigMaps of packages, and the Deployment, or the StatefulSet of shards, with its Service, its PodDisruptionBudget and
+// OperatorObjects returns the ConfigMaps of packages, and the Deployment, or the StatefulSet of shards, with its Service, its PodDisruptionBudget and
 // its NetworkPolicy. It errors if a package is too large for a ConfigMap.
-func Of(packages []Package, o Options) ([]any, error) {
+func OperatorObjects(packages []Package, o Options) ([]any, error) {
 	var out []any
 	for _, p := range packages {
 		config, err := o.configMap(p)

@@ -68,7 +68,7 @@ func TestAnotherPolicyForSignaturesStartsTheOperatorAgain(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
 	for _, policy := range []string{"a", "b"} {
-		objects, err := Of(nil, Options{Options: rbac.Options{ServiceAccount: "op", OperatorNamespace: "home"}, SignaturePolicy: []byte(policy)})
+		objects, err := OperatorObjects(nil, Options{Options: rbac.Options{ServiceAccount: "op", OperatorNamespace: "home"}, SignaturePolicy: []byte(policy)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestAPackageThatNoConfigMapHoldsIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Of([]Package{{Name: "shop", Dir: ".", Files: tc.files}}, Options{})
+			_, err := OperatorObjects([]Package{{Name: "shop", Dir: ".", Files: tc.files}}, Options{})
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s: got %v, want %q", tc.reason, err, tc.want)
 			}

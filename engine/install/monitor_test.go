@@ -81,7 +81,7 @@ func TestTheServiceMonitorScrapesTheServiceThatIsPrinted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			running, err := Of(nil, tc.options)
+			running, err := OperatorObjects(nil, tc.options)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -239,7 +239,7 @@ func (o Options) ruleOf(k Kind, verb, path string) rule {
 	if k.FailsClosed {
 		out.failure = new(admissionregistrationv1.Fail)
 	}
-	if where := policy.Selecting(o.Namespaces); where != nil {
+	if where := policy.NamespaceSelector(o.Namespaces); where != nil {
 		out.namespaces = where
 	}
 	return out

@@ -66,7 +66,7 @@ func (m *Migration) Old() []string {
 func unconvertible(d *apiextensionsv1.CustomResourceDefinition) string {
 	storage := versionOf(d, crd.StorageVersion(d))
 	if storage == nil || !storage.Served {
-		return "the storage version is not served, so nobody can write in it"
+		return "the storage version is not served, so no client can write in it"
 	}
 	converts := d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 	if converts && (d.Spec.Conversion.Webhook == nil || d.Spec.Conversion.Webhook.ClientConfig == nil) {
@@ -80,7 +80,7 @@ func unconvertible(d *apiextensionsv1.CustomResourceDefinition) string {
 			return fmt.Sprintf("objects may be stored in version %s, which it does not have", stored)
 		case converts:
 		case !equality.Semantic.DeepEqual(old.Schema, storage.Schema):
-			return fmt.Sprintf("objects may be stored in version %s, and nobody converts them to %s: the API server would drop what that version does not have; run the operator with webhooks", stored, storage.Name)
+			return fmt.Sprintf("objects may be stored in version %s, and no webhook converts them to %s: the API server would drop what that version does not have; run the operator with webhooks", stored, storage.Name)
 		}
 	}
 	return ""

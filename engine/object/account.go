@@ -20,8 +20,8 @@ func ParseAccount(text string) (Account, error) {
 	return out, out.Check()
 }
 
-// Check errors if an API server accepts no ServiceAccount of this name: a user has the name as a part of its own, and
-// a colon in it would make that another one.
+// Check errors if an API server would reject a ServiceAccount of this name. The name becomes part of a user name, in
+// which a colon would make it the name of another account.
 func (a Account) Check() error {
 	if wrong := validation.ValidateNamespaceName(a.Namespace, false); len(wrong) > 0 {
 		return fmt.Errorf("the namespace %q of a ServiceAccount: %s", a.Namespace, wrong[0])

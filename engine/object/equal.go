@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Equal reports whether JSON has the same of two values, whatever the Go types of their numbers. Values
-// as they come from the API server or from a package are compared as they are; what is not plain is
-// written as JSON, which costs many times as much.
+// Equal reports whether two values are the same in JSON, whatever the Go types of their numbers. Values as they come
+// from the API server or from a package are compared as they are; what is not plain is written as JSON, which costs
+// many times as much.
 func Equal(a, b any) bool {
 	switch a := a.(type) {
 	case nil:

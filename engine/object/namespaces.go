@@ -14,8 +14,8 @@ import (
 // Namespaces are those that something is restricted to, in order; nil is all.
 type Namespaces []string
 
-// ParseNamespaces returns the namespaces of some names. It errors if there is none of a name, or a name is there twice:
-// whoever writes a wrong one must not serve more, or less, than they mean.
+// ParseNamespaces returns the namespaces with the given names. It errors if a name is invalid or occurs twice: a
+// mistake must not make an operator serve more or fewer namespaces than was meant.
 func ParseNamespaces(names []string) (Namespaces, error) {
 	var out Namespaces
 	for _, name := range names {
@@ -25,20 +25,12 @@ func ParseNamespaces(names []string) (Namespaces, error) {
 		case len(wrong) > 0:
 			return nil, fmt.Errorf("%q is not the name of a namespace: %s", name, wrong[0])
 		case slices.Contains(out, name):
-			return nil, fmt.Errorf("the namespace %s is there twice", name)
+			return nil, fmt.Errorf("the namespace %s occurs twice", name)
 		}
 		out = append(out, name)
 	}
 	slices.Sort(out)
 	return out, nil
-}
-
-// OneNamespace returns the namespace of a name, or all for "".
-func OneNamespace(name string) Namespaces {
-	if name == "" {
-		return nil
-	}
-	return Namespaces{name}
 }
 
 // All reports whether nothing is restricted.
@@ -47,7 +39,7 @@ func (n Namespaces) All() bool { return len(n) == 0 }
 // Has reports whether a namespace is one of them.
 func (n Namespaces) Has(name string) bool { return n.All() || slices.Contains(n, name) }
 
-// Lists returns the namespaces in which somebody lists who wants everything: "" stands for all of the cluster.
+// Lists returns the namespaces to list in order to see everything; "" stands for the whole cluster.
 func (n Namespaces) Lists() []string {
 	if n.All() {
 		return []string{""}
@@ -66,8 +58,9 @@ func (n Namespaces) Only() string {
 // maxName is how long the name of several namespaces is at most: an object has it as a part of its own name.
 const maxName = 100
 
-// Name returns a name for what belongs to them all, of which each of several lists has another one. It is that of the
-// namespace if there is one, and "" for all. The dot is in no name of a namespace.
+// Name returns a name for an object that belongs to all of the namespaces; different lists have different names. It
+// is the name of the namespace if there is only one, and "" for all. The name of a namespace has no dot, so no
+// namespace has the name of a list.
 func (n Namespaces) Name() string {
 	name := strings.Join(n, ".")
 	if len(name) <= maxName {

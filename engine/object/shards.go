@@ -32,7 +32,8 @@ func CheckLease(name string) error {
 	return nil
 }
 
-// ShardLeases returns the names of the Leases of all shards that there may be: who changes their number takes those of before.
+// ShardLeases returns the names of the Leases of all shards that there may be: a process that changes the number of
+// shards takes the Leases of the old ones.
 func ShardLeases(of string) []string {
 	out := make([]string, MaxShards)
 	for i := range out {

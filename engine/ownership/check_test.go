@@ -56,7 +56,7 @@ func TestWhatIsNotKeptLeavesTheOrderBehind(t *testing.T) {
 		return ownership.Entry{Object: "o", APIVersion: "v1", Kind: "ConfigMap", Name: name}
 	}
 	inv := ownership.Inventory{}.With("a", nil, []ownership.Entry{entry("a")}).With("b", []string{"a"}, []ownership.Entry{entry("b1"), entry("b2")}).With("c", []string{"b"}, []ownership.Entry{entry("c1"), entry("c2")})
-	got := inv.Keeping(func(component string, e ownership.Entry) bool { return component == "a" || e.Name == "c2" })
+	got := inv.Filtered(func(component string, e ownership.Entry) bool { return component == "a" || e.Name == "c2" })
 	want := ownership.Inventory{}.With("a", nil, []ownership.Entry{entry("a")}).With("c", []string{"a"}, []ownership.Entry{entry("c2")})
 	if diff := cmp.Diff(want, got); diff != "" || inv.Len() != 5 {
 		t.Errorf("c goes before a, also without what was between them (-want +got):\n%s", diff)

@@ -73,12 +73,12 @@ func decideOwned(want Desired, live *unstructured.Unstructured) Action {
 	switch live.GetAnnotations()[AppliedAnnotation] {
 	case want.Digest:
 	case "":
-		return Action{Decision: Repair, Reason: "its annotations were removed by somebody else"}
+		return Action{Decision: Repair, Reason: "its annotations were removed by another client"}
 	default:
 		return Action{Decision: Update}
 	}
 	if path, ok := driftedField(want, live); ok {
-		return Action{Decision: Repair, Reason: textOf(path) + " was changed by somebody else"}
+		return Action{Decision: Repair, Reason: textOf(path) + " was changed by another client"}
 	}
 	return Action{Decision: Keep}
 }

@@ -156,7 +156,7 @@ func TestDecide(t *testing.T) {
 	}{
 		"in sync":               {reason: "it costs no request", want: ownership.Action{Decision: ownership.Keep}},
 		"another manifest":      {reason: "the spec changed", edit: []func(*unstructured.Unstructured){annotated(ownership.AppliedAnnotation, "old")}, want: ownership.Action{Decision: ownership.Update}},
-		"without its digest":    {reason: "E7: nobody but us has one", edit: []func(*unstructured.Unstructured){func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }}, want: ownership.Action{Decision: ownership.Repair, Reason: "its annotations were removed by somebody else"}},
+		"without its digest":    {reason: "E7: nobody but us has one", edit: []func(*unstructured.Unstructured){func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }}, want: ownership.Action{Decision: ownership.Repair, Reason: "its annotations were removed by another client"}},
 		"created and let be":    {reason: "createOnly", policy: program.Policy{Apply: "createOnly"}, edit: []func(*unstructured.Unstructured){annotated(ownership.AppliedAnnotation, "old")}, want: ownership.Action{Decision: ownership.Keep}},
 		"being deleted":         {reason: "it has to go before it can come back", edit: []func(*unstructured.Unstructured){deleted}, want: ownership.Action{Decision: ownership.WaitForDeletion, Reason: "it is still being deleted"}},
 		"somebody else's":       {reason: "E6", edit: []func(*unstructured.Unstructured){controlledBy("Other", "o", "9")}, want: ownership.Action{Decision: ownership.Refuse, Reason: "it exists already and belongs to Other o; policy.settings.adopt: true takes it over"}},
@@ -164,7 +164,7 @@ func TestDecide(t *testing.T) {
 		"taken over":            {reason: "the package says so", policy: program.Policy{Adopt: true}, edit: []func(*unstructured.Unstructured){controlledBy("Other", "o", "9")}, want: ownership.Action{Decision: ownership.Adopt, Reason: "taken over from Other o"}},
 		"a predecessor's":       {reason: "B2: same name, other UID", edit: []func(*unstructured.Unstructured){controlledBy("Shop", "shop", "0")}, want: ownership.Action{Decision: ownership.WaitForDeletion, Reason: "it belongs to a deleted Shop of the same name and is about to be garbage-collected"}},
 		"marked by another":     {reason: "E6: objects elsewhere have no reference", edit: []func(*unstructured.Unstructured){func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) }, annotated(ownership.OwnerAnnotation, "Shop.example.com default/other")}, want: ownership.Action{Decision: ownership.Refuse, Reason: "it exists already and belongs to Shop.example.com default/other; policy.settings.adopt: true takes it over"}},
-		"without its reference": {reason: "E7: the mark says that it is ours", edit: []func(*unstructured.Unstructured){func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) }}, want: ownership.Action{Decision: ownership.Repair, Reason: "metadata.ownerReferences was changed by somebody else"}},
+		"without its reference": {reason: "E7: the mark says that it is ours", edit: []func(*unstructured.Unstructured){func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) }}, want: ownership.Action{Decision: ownership.Repair, Reason: "metadata.ownerReferences was changed by another client"}},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {

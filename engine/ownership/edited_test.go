@@ -22,7 +22,7 @@ func TestAnEditCopiesOnlyTheComponentThatChanges(t *testing.T) {
 	manifest := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "b1", "namespace": "ns"}}}
 	d := ownership.Desired{Component: "c1", Object: "b", Digest: "new", Manifest: manifest}
 
-	got := inv.Applied("ns", d)
+	got := inv.WithDigests("ns", d)
 
 	if diff := cmp.Diff(before, inv.Encode()); diff != "" {
 		t.Errorf("the edited inventory is changed:\n%s", diff)
@@ -35,7 +35,7 @@ func TestAnEditCopiesOnlyTheComponentThatChanges(t *testing.T) {
 	if e := got[1].Objects[1]; e.Digest != "new" {
 		t.Errorf("digest %q of the applied object", e.Digest)
 	}
-	if again := got.Applied("ns", d); &again[1].Objects[0] != &got[1].Objects[0] {
+	if again := got.WithDigests("ns", d); &again[1].Objects[0] != &got[1].Objects[0] {
 		t.Error("an edit without a change copies objects")
 	}
 }

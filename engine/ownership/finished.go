@@ -52,9 +52,9 @@ func Content(kind schema.GroupKind, manifest map[string]any, key string) string 
 	return digest
 }
 
-// Ran reports whether a finished object was applied with the content of a manifest. Inventories
+// RanWith reports whether a finished object was applied with the content of a manifest. Inventories
 // that are older than the keys have the digest without one.
-func (e Entry) Ran(manifest map[string]any, key string) bool {
+func (e Entry) RanWith(manifest map[string]any, key string) bool {
 	kind := e.Ref("").GroupKind()
 	return e.Content == Content(kind, manifest, key) || key != "" && e.Content == Content(kind, manifest, "")
 }
@@ -116,9 +116,9 @@ func shortStatus(u *unstructured.Unstructured) string {
 	return string(b)
 }
 
-// Remembered returns what a package sees of an object that has finished and is gone: its identity
+// FinishedObject returns what a package sees of an object that has finished and is gone: its identity
 // and its last status.
-func (e Entry) Remembered(ownerNamespace string) *unstructured.Unstructured {
+func (e Entry) FinishedObject(ownerNamespace string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	ref := e.Ref(ownerNamespace)
 	u.SetGroupVersionKind(ref.GroupVersionKind)

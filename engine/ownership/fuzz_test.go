@@ -44,7 +44,7 @@ func FuzzInventory(f *testing.F) {
 		for _, g := range inv {
 			order.Blocked(g.Component, func(string) bool { return false })
 			for _, e := range g.Objects {
-				e.Remembered("default")
+				e.FinishedObject("default")
 				if left := inv.Without(g.Component, e); left.Check() != nil {
 					t.Fatalf("without %+v it cannot be stored: %v", e, left.Check())
 				}

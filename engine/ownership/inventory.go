@@ -306,8 +306,8 @@ func (inv Inventory) edited(edit func(component string, e *Entry)) Inventory {
 	return out
 }
 
-// Applied returns the inventory with the digests of objects that were applied.
-func (inv Inventory) Applied(ownerNamespace string, objects ...Desired) Inventory {
+// WithDigests returns the inventory with the digests of objects that were applied.
+func (inv Inventory) WithDigests(ownerNamespace string, objects ...Desired) Inventory {
 	if len(objects) == 0 {
 		return inv
 	}
@@ -327,8 +327,8 @@ func (inv Inventory) Applied(ownerNamespace string, objects ...Desired) Inventor
 	})
 }
 
-// Seen returns the inventory with the UIDs of objects that are the owner's.
-func (inv Inventory) Seen(ownerNamespace string, objects ...*unstructured.Unstructured) Inventory {
+// WithUIDs returns the inventory with the UIDs of objects that are the owner's.
+func (inv Inventory) WithUIDs(ownerNamespace string, objects ...*unstructured.Unstructured) Inventory {
 	uids := map[cluster.Ref]string{}
 	for _, u := range objects {
 		uids[cluster.RefOf(u).Identity()] = uidOf(u)
@@ -340,8 +340,8 @@ func (inv Inventory) Seen(ownerNamespace string, objects ...*unstructured.Unstru
 	})
 }
 
-// Orphaned returns the inventory with every object to be left behind.
-func (inv Inventory) Orphaned() Inventory {
+// OrphanAll returns the inventory with every object to be left behind.
+func (inv Inventory) OrphanAll() Inventory {
 	return inv.edited(func(_ string, e *Entry) { e.Orphan = true })
 }
 
@@ -363,8 +363,8 @@ func (inv Inventory) Without(component string, entry Entry) Inventory {
 	return out
 }
 
-// Keeping returns the inventory with only some of its objects, as if Without removed the others.
-func (inv Inventory) Keeping(keep func(component string, e Entry) bool) Inventory {
+// Filtered returns the inventory with only some of its objects, as if Without removed the others.
+func (inv Inventory) Filtered(keep func(component string, e Entry) bool) Inventory {
 	out := slices.Clone(inv)
 	var left Inventory
 	for i, g := range inv {

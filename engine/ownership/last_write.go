@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/redact"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
@@ -32,7 +33,7 @@ func NewestWrite(live *unstructured.Unstructured, fields int) (LastWrite, bool) 
 	if found < 0 || sets[found] == nil {
 		return out, found >= 0
 	}
-	secret := live.GetKind() == "Secret" && live.GetAPIVersion() == "v1"
+	secret := object.MayBeSecret(live.GetKind())
 	for path := range sets[found].Leaves().All() {
 		if len(out.Fields) == fields {
 			out.More++

@@ -24,10 +24,10 @@ func (inv Inventory) Ordered(components []string) Inventory {
 	return out
 }
 
-// Linked returns the inventory with edges only between components that it has. A component without
+// WithEdges returns the inventory with edges only between components that it has. A component without
 // objects is not in it; its dependents are linked to its dependencies, which keeps the order of
 // deletion.
-func (inv Inventory) Linked(dependencies func(component string) []string) Inventory {
+func (inv Inventory) WithEdges(dependencies func(component string) []string) Inventory {
 	present := map[string]bool{}
 	for _, g := range inv {
 		present[g.Component] = true

@@ -40,7 +40,7 @@ func TestAnInventoryKeepsItsOrderWithoutSomeOfItsComponents(t *testing.T) {
 		t.Errorf("the inventory itself was changed (-want +got):\n%s", diff)
 	}
 	all := map[string][]string{"x": {"y", "c"}, "y": {"a", "x"}}
-	if diff := cmp.Diff([]string{"a:", "b: a", "c: b a", "d: c", "e: b a"}, edges(inv.Linked(func(c string) []string { return all[c] }))); diff != "" {
+	if diff := cmp.Diff([]string{"a:", "b: a", "c: b a", "d: c", "e: b a"}, edges(inv.WithEdges(func(c string) []string { return all[c] }))); diff != "" {
 		t.Errorf("x and y have no objects (-want +got):\n%s", diff)
 	}
 }

@@ -82,12 +82,12 @@ func (o Owner) Reaches(ref cluster.Ref) bool {
 	if o.Reach != nil {
 		reach = *o.Reach
 	}
-	return Within(reach, o, ref) == nil
+	return CheckReach(reach, o, ref) == nil
 }
 
-// Searched returns the namespace to search for objects of the owner, or "" for all namespaces.
-func (o Owner) Searched() string {
-	if o.Reach == nil || o.Reach.Beyond() {
+// SearchNamespace returns the namespace to search for objects of the owner, or "" for all namespaces.
+func (o Owner) SearchNamespace() string {
+	if o.Reach == nil || o.Reach.OwnsBeyondNamespace() {
 		return ""
 	}
 	return o.Namespace
@@ -168,7 +168,7 @@ func Classify(live *unstructured.Unstructured, owner Owner) (Situation, string) 
 	default:
 		return OutOfReach, ""
 	}
-	mine, whose := Belongs(live, owner)
+	mine, whose := ClassifyOwnership(live, owner)
 	switch {
 	case mine == Owned && live.GetDeletionTimestamp() != nil:
 		return Terminating, ""
@@ -177,7 +177,7 @@ func Classify(live *unstructured.Unstructured, owner Owner) (Situation, string) 
 	}
 }
 
-// Belongs decides ownership only: Owned, Predecessor, Foreign or Unproven, wherever the object is, and for a foreign one
+// ClassifyOwnership decides ownership only: Owned, Predecessor, Foreign or Unproven, wherever the object is, and for a foreign one
 // whom it belongs to. A controller reference decides where the garbage collector follows
 // it; otherwise marks do. The UID of the owner is proof. Its name is not: everybody knows the
 // name, and it outlives the owner. Older versions of the engine left no UID, so their marks and the
@@ -185,7 +185,7 @@ func Classify(live *unstructured.Unstructured, owner Owner) (Situation, string) 
 //
 // If a client removed all marks, as kubectl replace does, the inventory together with the
 // fields that the engine has written show what the object was.
-func Belongs(live *unstructured.Unstructured, owner Owner) (Situation, string) {
+func ClassifyOwnership(live *unstructured.Unstructured, owner Owner) (Situation, string) {
 	if situation, whose := controlled(live, owner); situation != Absent {
 		return situation, whose
 	}

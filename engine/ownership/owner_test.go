@@ -71,7 +71,7 @@ func TestAnObjectThatHasLostItsMarksIsClassified(t *testing.T) {
 			}
 			inv := ownership.Inventory{}.With("config", nil, []ownership.Entry{ownership.EntryOf(rendered(program.Policy{}), owner.Namespace, cluster.Namespaced)})
 			if row.known {
-				inv = inv.Seen(owner.Namespace, live)
+				inv = inv.WithUIDs(owner.Namespace, live)
 			}
 			for _, edit := range row.edit {
 				edit(live)

@@ -123,7 +123,7 @@ func TestWhatHasBeenSeenIsNotedInACopy(t *testing.T) {
 	inv := ownership.Inventory{}.With("a", nil, []ownership.Entry{{Object: "o", APIVersion: "v1", Kind: "ConfigMap", Name: "one"}})
 	u := marked(t)("one", "a")
 	u.SetUID("7")
-	seen := inv.Seen(owner.Namespace, u)
+	seen := inv.WithUIDs(owner.Namespace, u)
 	if got := []string{inv[0].Objects[0].UIDPrefix, seen[0].Objects[0].UIDPrefix}; !cmp.Equal(got, []string{"", "7"}) {
 		t.Errorf("the UIDs before and after are %q", got)
 	}
@@ -146,7 +146,7 @@ func TestConditionsOfAFinishedObjectAreKept(t *testing.T) {
 	job := fromYAML(t, `{apiVersion: batch/v1, kind: Job, metadata: {name: one, namespace: default, annotations: {`+ownership.AppliedAnnotation+`: d}},
 status: {succeeded: 1, message: long, conditions: [{type: Complete, status: "True", message: "what a container has printed"}, {type: Odd, status: "False", reason: 5}]}}`)
 	inv := ownership.Inventory{}.With("a", nil, []ownership.Entry{entry}).WithFinished("default", job, ownership.Succeeded)
-	got := inv[0].Objects[0].Remembered("default")
+	got := inv[0].Objects[0].FinishedObject("default")
 	want := map[string]any{"succeeded": int64(1), "conditions": []any{map[string]any{"type": "Complete", "status": "True"}, map[string]any{"type": "Odd", "status": "False"}}}
 	if diff := cmp.Diff(want, got.Object["status"]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -45,7 +45,7 @@ func TestWhatWasStrippedIsMarkedAgain(t *testing.T) {
 		"metadata": map[string]any{"name": "shop", "annotations": map[string]any{"theirs": "1"}},
 		"data":     map[string]any{"theirs": "1"},
 	}}
-	ownership.Remark(live, want)
+	ownership.CopyMarks(live, want)
 	if live.GetLabels()[ownership.OwnerLabel] != owner.Label() {
 		t.Errorf("its labels are %v", live.GetLabels())
 	}

@@ -5,17 +5,15 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/object"
 )
-
-var secretKind = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 
 // FoldStringData moves the plain text of a Secret into its data, as the API server does. Otherwise
 // the engine would own stringData and not data: it would neither notice a changed value nor
 // delete a removed key.
 func FoldStringData(u *unstructured.Unstructured) {
 	text, _ := u.Object["stringData"].(map[string]any)
-	if u.GroupVersionKind() != secretKind || len(text) == 0 {
+	if !object.IsSecret(u.GroupVersionKind().GroupKind()) || len(text) == 0 {
 		return
 	}
 	data := map[string]any{}

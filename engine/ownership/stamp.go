@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 )
 
@@ -45,41 +46,41 @@ type StampOptions struct {
 // Stamp returns a rendered object with the engine's marks: namespace, owner
 // label and annotations, the controller reference where one is allowed, and the
 // digest. It errors when the manifest cannot be an object of that owner.
-func Stamp(owner Owner, component string, object program.Object, at StampOptions) (Desired, error) {
-	d := Desired{Component: component, Object: object.Name, Policy: object.Policy, Position: object.Position}
-	u := &unstructured.Unstructured{Object: maps.Clone(object.Manifest)} // only what is stamped is copied
+func Stamp(owner Owner, component string, o program.Object, at StampOptions) (Desired, error) {
+	d := Desired{Component: component, Object: o.Name, Policy: o.Policy, Position: o.Position}
+	u := &unstructured.Unstructured{Object: maps.Clone(o.Manifest)} // only what is stamped is copied
 	u.Object["metadata"] = runtime.DeepCopyJSONValue(u.Object["metadata"])
-	u.SetNamespace(RefOf(object, owner.Namespace, at.Scope).Namespace)
-	if err := Within(at.Reach, owner, cluster.RefOf(u)); err != nil {
-		return d, fmt.Errorf("object %s: %w", object.Name, err)
+	u.SetNamespace(RefOf(o, owner.Namespace, at.Scope).Namespace)
+	if err := CheckReach(at.Reach, owner, cluster.RefOf(u)); err != nil {
+		return d, fmt.Errorf("object %s: %w", o.Name, err)
 	}
 	if problem := wrongName(component); problem != "" {
-		return d, fmt.Errorf("object %s: the name of its component %s", object.Name, problem)
+		return d, fmt.Errorf("object %s: the name of its component %s", o.Name, problem)
 	}
-	if err := EntryOf(object, owner.Namespace, at.Scope).Check(); err != nil {
-		return d, fmt.Errorf("object %s: its %w", object.Name, err)
+	if err := EntryOf(o, owner.Namespace, at.Scope).Check(); err != nil {
+		return d, fmt.Errorf("object %s: its %w", o.Name, err)
 	}
 	FoldStringData(u)
 	Mark(u, owner)
-	annotate(u, ComponentAnnotation, component+"/"+object.Name)
+	annotate(u, ComponentAnnotation, component+"/"+o.Name)
 	if len(at.After) > 0 {
 		annotate(u, AfterAnnotation, strings.Join(at.After, ","))
 	}
-	if object.Policy.Adopt {
+	if o.Policy.Adopt {
 		annotate(u, AdoptAnnotation, adopts)
 	}
 	switch {
-	case object.Policy.Delete == orphan:
+	case o.Policy.Delete == orphan:
 		annotate(u, DeleteAnnotation, orphan) // no owner reference: garbage collection would delete it
 	case !outside(u.GetNamespace(), owner):
 		u.SetOwnerReferences([]metav1.OwnerReference{reference(owner)})
 	}
-	if u.GetKind() == secretKind.Kind && at.Key != "" {
+	if object.MayBeSecret(u.GetKind()) && at.Key != "" {
 		annotate(u, SaltAnnotation, at.Key)
 	}
 	digest, err := program.Digest(at.Key, u.Object)
 	if err != nil {
-		return d, fmt.Errorf("object %s: %w", object.Name, err)
+		return d, fmt.Errorf("object %s: %w", o.Name, err)
 	}
 	annotate(u, AppliedAnnotation, digest)
 	d.Manifest, d.Digest, d.Key, d.Content = u, digest, at.Key, Content(u.GroupVersionKind().GroupKind(), u.Object, at.Key)
@@ -92,10 +93,10 @@ func outside(namespace string, owner Owner) bool {
 	return owner.Namespace != "" && namespace != owner.Namespace
 }
 
-// Within errors with a *program.OutOfReachError if a package does not reach an object. Without that
+// CheckReach errors with a *program.OutOfReachError if a package does not reach an object. Without that
 // check, any user who can write a resource in one namespace could write objects beyond their own
 // permissions. The namespace of ref is empty if and only if the object is cluster-scoped.
-func Within(reach program.Reach, owner Owner, ref cluster.Ref) error {
+func CheckReach(reach program.Reach, owner Owner, ref cluster.Ref) error {
 	return reach.MayOwn(owner.Namespace, ref.GroupVersionKind.GroupKind(), ref.Namespace)
 }
 
@@ -106,9 +107,9 @@ func Mark(u *unstructured.Unstructured, owner Owner) {
 	annotate(u, OwnerUIDAnnotation, string(owner.UID))
 }
 
-// Remark copies the engine's marks and the owner reference of a desired object to the live one, and
+// CopyMarks copies the engine's marks and the owner reference of a desired object to the live one, and
 // leaves everything else as it is.
-func Remark(live *unstructured.Unstructured, want Desired) {
+func CopyMarks(live *unstructured.Unstructured, want Desired) {
 	label(live, want.Manifest.GetLabels()[OwnerLabel])
 	for _, mark := range []string{OwnerAnnotation, OwnerUIDAnnotation, ComponentAnnotation, AfterAnnotation, DeleteAnnotation, AdoptAnnotation, SaltAnnotation} {
 		if value := want.Manifest.GetAnnotations()[mark]; value != "" {

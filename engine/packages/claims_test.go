@@ -24,7 +24,7 @@ func TestAPackageThatIsNotServedAfterARestartIsNotLetGo(t *testing.T) {
 	if got := s.ready("p"); got != "False CheckFailed" {
 		t.Fatalf("Ready is %s", got)
 	}
-	if err := s.memory.Remove(cluster.Ref{GroupVersionKind: Kind, Name: "p"}, s.get("p").GetUID()); err != nil {
+	if err := s.memory.DeleteInBackground(cluster.Ref{GroupVersionKind: Kind, Name: "p"}, s.get("p").GetUID()); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {

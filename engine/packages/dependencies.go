@@ -52,14 +52,14 @@ type Server interface {
 	ServeOutdated(p *program.Program, fault string, c *Canary) error
 	// Swap makes the controller of a package use another version of it, for all resources.
 	Swap(ctx context.Context, was, p *program.Program) error
-	// Outdated says what is wrong with the present files of a package, or, with "", that nothing is.
-	Outdated(ctx context.Context, p *program.Program, fault string) error
+	// ReportOutdated says what is wrong with the present files of a package, or, with "", that nothing is.
+	ReportOutdated(ctx context.Context, p *program.Program, fault string) error
 	// Withdraw ends the controller of a package, and returns when none of its reconciles runs.
 	Withdraw(ctx context.Context, p *program.Program) error
-	// Broken says that there is no version of a package that can be served.
-	Broken(origin, name, fault string)
-	// Mended says that there is one, of a kind.
-	Mended(origin, kind string)
+	// ReportBroken says that there is no version of a package that can be served.
+	ReportBroken(origin, name, fault string)
+	// ReportMended says that there is one, of a kind.
+	ReportMended(origin, kind string)
 	// Resources returns the custom resources of a package, from the cache of its controller.
 	Resources(ctx context.Context, kind schema.GroupVersionKind) ([]Resource, error)
 	// Remaining returns at most limit of the custom resources of a kind that the API server has; there are
@@ -120,12 +120,12 @@ type Registries interface {
 	Fetch(ctx context.Context, s registry.Source) (*registry.Artifact, error)
 	// Modules returns the modules for one package; one of some keys has to have signed each, unless there are none.
 	Modules(own signature.Keys) *registry.Modules
-	// Notes reports whether it is noted with which signatures contents were accepted.
-	Notes(own signature.Keys) bool
-	// Still errors if an artifact that was verified before is none that is accepted now.
-	Still(v registry.Verified, own signature.Keys) error
-	// Objects errors if files that an object of the cluster has are not accepted.
-	Objects() error
+	// RecordsVerification reports whether it is noted with which signatures contents were accepted.
+	RecordsVerification(own signature.Keys) bool
+	// CheckVerified errors if an artifact that was verified before is none that is accepted now.
+	CheckVerified(v registry.Verified, own signature.Keys) error
+	// CheckUnsigned errors if files that an object of the cluster has are not accepted.
+	CheckUnsigned() error
 }
 
 // Secrets reads the Secrets with the credentials for registries.

@@ -169,7 +169,7 @@ func (r *Reconciler) followTo(ctx context.Context, p Package, s *state, to publi
 		return false, err
 	}
 	if s.outdated != to.told {
-		if err := r.Server.Outdated(ctx, s.served, to.told); err != nil {
+		if err := r.Server.ReportOutdated(ctx, s.served, to.told); err != nil {
 			return false, err
 		}
 		s.outdated = to.told
@@ -189,7 +189,7 @@ func (r *Reconciler) followToNothing(ctx context.Context, p Package, s *state, t
 	if err := r.actAsDefined(ctx, p); err != nil {
 		return err
 	}
-	r.Server.Broken(p.origin(), p.Name, told)
+	r.Server.ReportBroken(p.origin(), p.Name, told)
 	s.broken = told
 	return nil
 }
@@ -321,7 +321,7 @@ func (r *Reconciler) followVersion(ctx context.Context, p Package, s *state, to 
 		if err := r.serveRestored(ctx, p, s, *next.served, &trial{candidate: *next.canary, both: both, selection: to.canary.selection()}, to.told); err != nil {
 			return err
 		}
-		r.Server.Mended(p.origin(), kind.GroupKind().String())
+		r.Server.ReportMended(p.origin(), kind.GroupKind().String())
 		r.Log.Info("package followed, and its canary", "package", p.Name, "digest", to.digest, "canary", to.canary.digest)
 		return nil
 	}

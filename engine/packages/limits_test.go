@@ -125,11 +125,11 @@ func TestAContentIsHeldBackByWhatItWouldDelete(t *testing.T) {
 		"something else is in the way": {"a plan is not made each time that it is tried again", []turn{
 			begin,
 			{func(s *site) {
-				s.memory.Refuse(refuseRevisions)
+				s.memory.SetAdmission(refuseRevisions)
 				s.apply("p", withLimits(text("Thing", "b"), one))
 			}, "False NotKept", []string{planned, "outdated: NotKept" + sayswhy}},
 			{func(s *site) { s.now = s.now.Add(2 * planFresh) }, "False NotKept", nil},
-			{func(s *site) { s.memory.Refuse(nil) }, "True Served", []string{"install", "swap Thing"}},
+			{func(s *site) { s.memory.SetAdmission(nil) }, "True Served", []string{"install", "swap Thing"}},
 		}},
 		"a content too large to be kept": {"no API server would store it, and it is not tried again", []turn{
 			{apply(text("Thing", "a")), "True Served", []string{"install", "serve Thing"}},

@@ -32,7 +32,7 @@ func (o provenance) text() string {
 const provenanceAnnotation = "operetta.dev/verified"
 
 // errUnverified says that nothing is known about the signatures of a content.
-var errUnverified = errors.New("nobody has verified its signatures")
+var errUnverified = errors.New("its signatures were not verified")
 
 // trust says by which signatures contents are accepted.
 type trust struct{ registries Registries }
@@ -42,7 +42,7 @@ func (r *Reconciler) trust() trust { return trust{r.Registries} }
 
 // accepts errors if a content that was accepted earlier is none that would be accepted now. It asks no registry.
 func (t trust) accepts(p Package, text string) error {
-	if t.registries == nil || !t.registries.Notes(p.keys) {
+	if t.registries == nil || !t.registries.RecordsVerification(p.keys) {
 		return nil
 	}
 	var o provenance
@@ -54,12 +54,12 @@ func (t trust) accepts(p Package, text string) error {
 		if len(own) > 0 {
 			return errUnverified // the module of the Package has to be signed, and this is none
 		}
-		if err := t.registries.Objects(); err != nil {
+		if err := t.registries.CheckUnsigned(); err != nil {
 			return err
 		}
 	}
 	for _, v := range o.Artifacts {
-		if err := t.registries.Still(v, own); err != nil {
+		if err := t.registries.CheckVerified(v, own); err != nil {
 			return err
 		}
 	}
@@ -69,15 +69,15 @@ func (t trust) accepts(p Package, text string) error {
 // objectProvenance returns the provenance of the files of an object, or "" if none is noted. It errors if such files
 // are not accepted.
 func (t trust) objectProvenance() (string, error) {
-	if t.registries == nil || !t.registries.Notes(nil) {
+	if t.registries == nil || !t.registries.RecordsVerification(nil) {
 		return "", nil
 	}
-	return provenance{Object: true}.text(), t.registries.Objects()
+	return provenance{Object: true}.text(), t.registries.CheckUnsigned()
 }
 
 // fetchedProvenance returns the provenance of what was fetched, or "" if none is noted.
 func (t trust) fetchedProvenance(keys signature.Keys, a *registry.Artifact, modules *registry.Modules) string {
-	if !t.registries.Notes(keys) {
+	if !t.registries.RecordsVerification(keys) {
 		return ""
 	}
 	o := provenance{Object: a == nil}

@@ -220,7 +220,7 @@ func (r *Reconciler) forget(ctx context.Context, name string) error {
 		r.Overlays.Forget(name)
 	}
 	if s.broken != "" {
-		r.Server.Broken(Package{Name: name}.origin(), name, "there is no Package "+name+" any more")
+		r.Server.ReportBroken(Package{Name: name}.origin(), name, "there is no Package "+name+" any more")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -328,7 +328,7 @@ func (r *Reconciler) mend(ctx context.Context, p Package, s *state) *problem {
 	if err := r.define(ctx, p, s); err != nil {
 		return notInstalled(err)
 	}
-	if err := r.Server.Outdated(ctx, s.served, ""); err != nil {
+	if err := r.Server.ReportOutdated(ctx, s.served, ""); err != nil {
 		return &problem{stage: serving, reason: ReasonNotServed, message: err.Error(), err: err}
 	}
 	s.outdated = ""
@@ -439,7 +439,7 @@ func (r *Reconciler) serve(ctx context.Context, p Package, s *state, next *progr
 		return err
 	}
 	s.served, s.outdated, s.broken = next, "", ""
-	r.Server.Mended(p.origin(), kind.GroupKind().String())
+	r.Server.ReportMended(p.origin(), kind.GroupKind().String())
 	r.Log.Info("package loaded", "package", p.Name, "kind", kind.GroupKind().String(), "version", kind.Version, "digest", next.Digest())
 	if s.follows {
 		return nil // whoever decides has recorded it
@@ -463,7 +463,7 @@ func (r *Reconciler) fallBack(ctx context.Context, p Package, s *state, out *res
 			out.problem.err = errors.Join(out.problem.err, err)
 			return
 		}
-		r.Server.Broken(p.origin(), p.Name, told)
+		r.Server.ReportBroken(p.origin(), p.Name, told)
 		s.broken = told
 	}
 }
@@ -477,7 +477,7 @@ func (r *Reconciler) goOn(ctx context.Context, p Package, s *state, told string)
 	if s.outdated == told {
 		return nil
 	}
-	if err := r.Server.Outdated(ctx, s.served, told); err != nil {
+	if err := r.Server.ReportOutdated(ctx, s.served, told); err != nil {
 		return err
 	}
 	s.outdated = told

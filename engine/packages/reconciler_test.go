@@ -248,7 +248,7 @@ func (s *site) Swap(_ context.Context, _, p *program.Program) error {
 	return nil
 }
 
-func (s *site) Outdated(_ context.Context, _ *program.Program, fault string) error {
+func (s *site) ReportOutdated(_ context.Context, _ *program.Program, fault string) error {
 	s.callf("outdated: %s", fault)
 	return nil
 }
@@ -259,8 +259,8 @@ func (s *site) Withdraw(_ context.Context, p *program.Program) error {
 	return nil
 }
 
-func (s *site) Broken(_, name, fault string) { s.callf("broken %s: %s", name, fault) }
-func (s *site) Mended(_, _ string)           {}
+func (s *site) ReportBroken(_, name, fault string) { s.callf("broken %s: %s", name, fault) }
+func (s *site) ReportMended(_, _ string)           {}
 
 func (s *site) Resources(context.Context, schema.GroupVersionKind) ([]Resource, error) {
 	return s.resources, nil
@@ -333,9 +333,9 @@ func TestWhatAPackageGoesThrough(t *testing.T) {
 		}},
 		"a content that cannot be kept": {"a restart could not go back to it, so it is not served", []turn{
 			{apply(text("Thing", "a")), "True Served", []string{"install", "serve Thing"}},
-			{func(s *site) { s.memory.Refuse(refuseRevisions); s.apply("p", text("Thing", "b")) }, "False NotKept", []string{"outdated: NotKept" + sayswhy}}, // its definition is not installed either
+			{func(s *site) { s.memory.SetAdmission(refuseRevisions); s.apply("p", text("Thing", "b")) }, "False NotKept", []string{"outdated: NotKept" + sayswhy}}, // its definition is not installed either
 			{func(s *site) { s.now = s.now.Add(time.Hour) }, "False NotKept", nil},
-			{func(s *site) { s.memory.Refuse(nil) }, "True Served", []string{"install", "swap Thing"}},
+			{func(s *site) { s.memory.SetAdmission(nil) }, "True Served", []string{"install", "swap Thing"}},
 		}},
 		"a definition of somebody else": {"it is not replaced, and nothing is kept", []turn{
 			{func(s *site) { s.installed = &ForeignCRDError{Name: "x"}; s.apply("p", text("Thing", "a")) }, "False ForeignCRD", []string{"broken p: ForeignCRD" + sayswhy}},

@@ -146,11 +146,11 @@ func TestWhatWasVerifiedOutlivesTheRegistryAndNothingElseDoes(t *testing.T) {
 		"Same":        {"it was verified by that key", func(f *fetchingSite) map[string]any { return f.signed(":v0.1.0", key) }, func(f *fetchingSite) map[string]any { return f.signed(":v0.1.0", key) }, "", true, ""},
 		"KeyAdded":    {"a key more is one that could have signed, too", func(f *fetchingSite) map[string]any { return f.signed(":v0.1.0", key) }, func(f *fetchingSite) map[string]any { return f.signed(":v0.1.0", next, key) }, "", true, ""},
 		"OtherKey":    {"nobody knows whether the new key has signed it", func(f *fetchingSite) map[string]any { return f.signed(":v0.1.0", key) }, func(f *fetchingSite) map[string]any { return f.signed(":v0.1.0", next) }, "", false, "was not verified by the keys"},
-		"NowDemanded": {"nobody has looked for a signature", func(f *fetchingSite) map[string]any { return f.spec(":v0.1.0") }, func(f *fetchingSite) map[string]any { return f.signed(":v0.1.0", key) }, "", false, "nobody has verified its signatures"},
-		"NowPolicy":   {"a policy of the operator is not weaker", func(f *fetchingSite) map[string]any { return f.spec(":v0.1.0") }, func(f *fetchingSite) map[string]any { return f.spec(":v0.1.0") }, "registry", false, "nobody has verified its signatures"},
+		"NowDemanded": {"nobody has looked for a signature", func(f *fetchingSite) map[string]any { return f.spec(":v0.1.0") }, func(f *fetchingSite) map[string]any { return f.signed(":v0.1.0", key) }, "", false, "its signatures were not verified"},
+		"NowPolicy":   {"a policy of the operator is not weaker", func(f *fetchingSite) map[string]any { return f.spec(":v0.1.0") }, func(f *fetchingSite) map[string]any { return f.spec(":v0.1.0") }, "registry", false, "its signatures were not verified"},
 		"PolicyToo":   {"it was verified by a key of the policy", func(f *fetchingSite) map[string]any { return f.signed(":v0.1.0", key) }, func(f *fetchingSite) map[string]any { return f.spec(":v0.1.0") }, "registry", true, ""},
 		"NotAnyMore":  {"who may write the Package may ask for less", func(f *fetchingSite) map[string]any { return f.signed(":v0.1.0", key) }, func(f *fetchingSite) map[string]any { return f.spec(":v0.1.0") }, "", true, ""},
-		"Object":      {"a content of an object is none that was signed", func(*fetchingSite) map[string]any { return text("Thing", "a") }, func(f *fetchingSite) map[string]any { return f.signed(":v0.1.0", key) }, "", false, "nobody has verified its signatures"},
+		"Object":      {"a content of an object is none that was signed", func(*fetchingSite) map[string]any { return text("Thing", "a") }, func(f *fetchingSite) map[string]any { return f.signed(":v0.1.0", key) }, "", false, "its signatures were not verified"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

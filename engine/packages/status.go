@@ -41,7 +41,7 @@ func (r *Reconciler) report(ctx context.Context, p Package, s *state, out *resul
 	if c := status.Condition(after, status.ConditionReady); r.Observer != nil && c != nil {
 		r.Observer.Package(p.Name, string(c.Status), c.Reason)
 	}
-	if status.Same(before, after) {
+	if status.Equal(before, after) {
 		return nil
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{"status": after}}

@@ -13,6 +13,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes/scheme"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 )
 
@@ -53,7 +54,7 @@ func (c Change) checkAllowed(kind schema.GroupKind, open map[string]bool) error 
 		if why := o.invalid(); why != "" {
 			return changeErrorf(Invalid, "json6902[%d]: %s", i, why)
 		}
-		if kind == secretKind && o.revealsContent() {
+		if object.MayBeSecret(kind.Kind) && o.revealsContent() {
 			return changeErrorf(NotPatchable, "a patch of a Secret must not use the operation %s: it would reveal the content of the Secret", o.Op)
 		}
 	}
@@ -219,12 +220,10 @@ func checkType(kind schema.GroupVersionKind, before, after map[string]any) error
 	return nil
 }
 
-var secretKind = schema.GroupKind{Kind: "Secret"}
-
 // redactSecretError replaces the message of an error about a Secret, which may quote the
 // content.
 func redactSecretError(o program.Object, err error) error {
-	if o.Identity.GroupKind() != secretKind {
+	if !object.MayBeSecret(o.Identity.Kind) {
 		return err
 	}
 	reason := Invalid

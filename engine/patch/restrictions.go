@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/object"
 )
 
 // The engine writes with its own permissions, which the author of a Patch may not have. So the
@@ -143,7 +144,7 @@ var deniedKinds = []schema.GroupKind{
 	{Kind: "Node"},
 	{Kind: "PersistentVolume"},
 	{Kind: "ResourceQuota"},
-	{Kind: "Secret"},
+	{Kind: object.SecretKind},
 	{Kind: "ServiceAccount"},
 	{Group: "discovery.k8s.io", Kind: "EndpointSlice"},
 	{Group: "networking.k8s.io", Kind: "NetworkPolicy"},

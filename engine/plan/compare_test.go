@@ -135,7 +135,7 @@ func TestAGivenResourceThatThePlanDoesNotLookAtIsNotTakenForANewOne(t *testing.T
 		given      *unstructured.Unstructured
 		want       string
 	}{
-		"another namespace":                {"only one was asked for", on, []string{"default"}, elsewhere, "Shop elsewhere/a is in none of the namespaces that the plan looks at (default), so nobody knows whether it exists"},
+		"another namespace":                {"only one was asked for", on, []string{"default"}, elsewhere, "Shop elsewhere/a is in none of the namespaces that the plan looks at (default), so it is not known whether it exists"},
 		"another namespace than of a dump": {"the dump has another one alone", part, nil, elsewhere, "whether Shop elsewhere/a exists is not known: the dump has the resources in the namespace default alone, and none in elsewhere"},
 		"all namespaces":                   {"what is not there does not exist", on, nil, elsewhere, ""},
 		"the namespace":                    {"it was read", on, []string{"default", "other"}, shop("a", map[string]any{}), ""},

@@ -310,7 +310,7 @@ func (o Options) looksAt(given *unstructured.Unstructured) error {
 		return nil // what is in no namespace is read whatever they are
 	}
 	if !o.Namespaces.Has(ref.Namespace) {
-		return fmt.Errorf("%s is in none of the namespaces that the plan looks at (%s), so nobody knows whether it exists", ref, o.Namespaces)
+		return fmt.Errorf("%s is in none of the namespaces that the plan looks at (%s), so it is not known whether it exists", ref, o.Namespaces)
 	}
 	if part, ok := o.Cluster.(interface{ Covers(object.Namespaces) error }); ok {
 		if err := part.Covers(object.Namespaces{ref.Namespace}); err != nil {

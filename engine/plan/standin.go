@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/redact"
 )
@@ -53,7 +54,7 @@ func newStandIns(objects []*unstructured.Unstructured, lists map[string]bool) *s
 	}
 	out.uids = strings.NewReplacer(out.otherUIDs(objects)...)
 	for _, u := range objects {
-		if digest := u.GetAnnotations()[ownership.AppliedAnnotation]; digest != "" && u.GetKind() != "Secret" && out.repeats(u) {
+		if digest := u.GetAnnotations()[ownership.AppliedAnnotation]; digest != "" && !object.MayBeSecret(u.GetKind()) && out.repeats(u) {
 			out.guessable[digest] = true
 		}
 	}
@@ -65,7 +66,7 @@ func (s *standIns) repeats(u *unstructured.Unstructured) bool {
 	return !equality.Semantic.DeepEqual(u.Object, s.redacted(u.DeepCopy().Object))
 }
 
-// mac returns what nobody can make of a value without the key.
+// mac returns a code for a value that cannot be computed without the key.
 func (s *standIns) mac(value string) string {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write([]byte(value))
@@ -83,7 +84,7 @@ func (s *standIns) otherUIDs(objects []*unstructured.Unstructured) []string {
 	var out []string
 	for _, u := range objects {
 		uid := string(u.GetUID())
-		if u.GetKind() != "Secret" || len(uid) <= publicUID { // no API server gives one that is as short
+		if !object.MayBeSecret(u.GetKind()) || len(uid) <= publicUID { // no API server gives one that is as short
 			continue
 		}
 		m := s.mac(uid)
@@ -111,7 +112,7 @@ func (s *standIns) object(u *unstructured.Unstructured) *unstructured.Unstructur
 		delete(annotations, ownership.AppliedAnnotation)
 	}
 	out.SetAnnotations(annotations)
-	if out.GetKind() == "Secret" {
+	if object.MayBeSecret(out.GetKind()) {
 		s.secret(out)
 	}
 	return &unstructured.Unstructured{Object: s.redacted(out.Object)}
@@ -150,18 +151,18 @@ func (s *standIns) secret(u *unstructured.Unstructured) {
 var identifying = []string{"name", "namespace", "uid", "ownerReferences", "labels", "managedFields", "creationTimestamp", "deletionTimestamp", "finalizers", "resourceVersion"}
 
 // redacted returns an object in which a mask replaces what it repeats of Secrets.
-func (s *standIns) redacted(object map[string]any) map[string]any {
+func (s *standIns) redacted(content map[string]any) map[string]any {
 	out := map[string]any{}
-	for field, value := range object {
+	for field, value := range content {
 		switch field {
 		case "apiVersion", "kind":
 			out[field] = value
 		case "metadata":
-			out[field] = s.metadata(value, object["kind"] == "Secret")
+			out[field] = s.metadata(value, object.MayBeSecretIn(content))
 		case "status":
 			out[field] = s.status(value)
 		case "data", "stringData":
-			if object["kind"] == "Secret" {
+			if object.MayBeSecretIn(content) {
 				out[field] = value // stand-ins, and the names of fields, which packages read
 				continue
 			}

@@ -83,18 +83,18 @@ func (p Plan) Summary() string {
 			objects = append(objects, fmt.Sprintf("%d %s", n, o))
 		}
 	}
-	out := fmt.Sprintf("%s of %s: %s", Counted(len(p.Resources), "resource"), p.Package, cmp.Or(strings.Join(resources, ", "), "nothing to plan"))
+	out := fmt.Sprintf("%s of %s: %s", Plural(len(p.Resources), "resource"), p.Package, cmp.Or(strings.Join(resources, ", "), "nothing to plan"))
 	if len(objects) > 0 {
 		out += "; objects: " + strings.Join(objects, ", ")
 	}
 	if n := len(p.Permissions); n > 0 {
-		out += fmt.Sprintf("; %s", Counted(n, "permission"))
+		out += fmt.Sprintf("; %s", Plural(n, "permission"))
 	}
 	return out
 }
 
-// Counted returns a number with a word.
-func Counted(n int, word string) string {
+// Plural returns a number with a word.
+func Plural(n int, word string) string {
 	if n == 1 {
 		return "1 " + word
 	}
@@ -235,7 +235,7 @@ func withoutValues(r Resource) Resource {
 // text returns a group as text.
 func (g group) text(ink Ink) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", Counted(len(g.members), "resource"), g.names())
+	fmt.Fprintf(&b, "%s: %s\n", Plural(len(g.members), "resource"), g.names())
 	switch g.class {
 	case Invalid:
 		fmt.Fprintf(&b, "  %s\n", Paint(ink.Bad, g.invalid()))

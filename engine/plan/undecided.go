@@ -42,8 +42,8 @@ const (
 	Blocked Cause = "blocked"
 )
 
-// Passes reports whether a later plan of the same may say more. Then an object may be concerned that this one does
-// not name.
+// Passes reports whether a later plan of the same may say more. In that case, the change may concern objects that
+// this plan does not name.
 func (c Cause) Passes() bool {
 	switch c {
 	case Unread, NoWorker, Panicked:
@@ -102,7 +102,7 @@ func (s side) component(name string) *program.Component {
 // hasHook reports whether a component may be one of the hooks of a version. Those run once for their content, and what
 // they leave behind is deleted only with another content, which the plan shows.
 func (s side) hasHook(component string) bool {
-	return slices.ContainsFunc(s.last.Hooks, func(h program.Hook) bool { return h.Component.Name == component || h.StandsFor(component) })
+	return slices.ContainsFunc(s.last.Hooks, func(h program.Hook) bool { return h.Component.Name == component || h.MayBe(component) })
 }
 
 // object returns what a version renders as an object of a component, or nil.
@@ -317,16 +317,16 @@ func isOutage(err error) bool {
 	return errors.As(err, &answer) && !unreadable(err) || unsent || errors.Is(err, context.DeadlineExceeded)
 }
 
-// noting is a source that notes when the API server does not answer. A name that cannot be asked for, which a user may
-// have chosen, must not look like that: there would never be a plan.
-type noting struct {
+// outageSource is a source that notes when the API server does not answer. A name that is invalid in a request, which a
+// user may have chosen, must not count as an outage, or there would never be a plan.
+type outageSource struct {
 	Snapshot
 
 	of *trial
 }
 
 // note returns an error that it notes.
-func (n noting) note(err error) error {
+func (n outageSource) note(err error) error {
 	if isOutage(err) {
 		n.of.unread.Store(true)
 		n.of.giveUp()
@@ -335,25 +335,25 @@ func (n noting) note(err error) error {
 }
 
 // Get implements dryrun.Source.
-func (n noting) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+func (n outageSource) Get(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
 	u, err := n.Snapshot.Get(ctx, ref)
 	return u, n.note(err)
 }
 
 // List implements dryrun.Source.
-func (n noting) List(ctx context.Context, s cluster.Selection) ([]*unstructured.Unstructured, error) {
+func (n outageSource) List(ctx context.Context, s cluster.Selection) ([]*unstructured.Unstructured, error) {
 	all, err := n.Snapshot.List(ctx, s)
 	return all, n.note(err)
 }
 
 // Owned implements dryrun.Source.
-func (n noting) Owned(ctx context.Context, namespace, label, value string) ([]*unstructured.Unstructured, error) {
+func (n outageSource) Owned(ctx context.Context, namespace, label, value string) ([]*unstructured.Unstructured, error) {
 	all, err := n.Snapshot.Owned(ctx, namespace, label, value)
 	return all, n.note(err)
 }
 
 // Scope implements dryrun.Source.
-func (n noting) Scope(ctx context.Context, kind schema.GroupVersionKind) (cluster.Scope, error) {
+func (n outageSource) Scope(ctx context.Context, kind schema.GroupVersionKind) (cluster.Scope, error) {
 	scope, err := n.Snapshot.Scope(ctx, kind)
 	return scope, n.note(err)
 }

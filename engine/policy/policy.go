@@ -62,15 +62,15 @@ func (o Options) objects(r rule) ([]*unstructured.Unstructured, error) {
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 				PolicyName:        name,
 				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-				MatchResources:    &admissionregistrationv1.MatchResources{NamespaceSelector: Selecting(o.Namespaces), ObjectSelector: r.objects},
+				MatchResources:    &admissionregistrationv1.MatchResources{NamespaceSelector: NamespaceSelector(o.Namespaces), ObjectSelector: r.objects},
 			},
 		},
 	)
 }
 
-// Selecting returns the selector of some namespaces, by the label with their names that the API server keeps, or nil for
+// NamespaceSelector returns the selector of some namespaces, by the label with their names that the API server keeps, or nil for
 // all.
-func Selecting(which object.Namespaces) *metav1.LabelSelector {
+func NamespaceSelector(which object.Namespaces) *metav1.LabelSelector {
 	switch {
 	case which.All():
 		return nil

@@ -44,10 +44,10 @@ func TestPoliciesDenyAndFailClosed(t *testing.T) {
 			return policy.Patches(patches, nil, policy.Resources(nil, nil), o)
 		},
 	} {
-		for _, namespace := range []string{"", "team-a"} {
-			t.Run(name+" "+namespace, func(t *testing.T) {
+		for _, namespaces := range []object.Namespaces{nil, {"team-a"}} {
+			t.Run(name+" "+namespaces.String(), func(t *testing.T) {
 				t.Parallel()
-				objects, err := policies(policy.Options{Operators: []string{"operator"}, Namespaces: object.OneNamespace(namespace)})
+				objects, err := policies(policy.Options{Operators: []string{"operator"}, Namespaces: namespaces})
 				p, b := read(t, objects, err)
 				if p.Spec.FailurePolicy == nil || *p.Spec.FailurePolicy != admissionregistrationv1.Fail {
 					t.Error("what cannot be decided is allowed")
@@ -55,10 +55,10 @@ func TestPoliciesDenyAndFailClosed(t *testing.T) {
 				if diff := cmp.Diff([]admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}, b.Spec.ValidationActions); diff != "" {
 					t.Errorf("actions (-want +got):\n%s", diff)
 				}
-				if b.Spec.PolicyName != p.Name || strings.Contains(p.Name, "team-a") != (namespace != "") {
+				if b.Spec.PolicyName != p.Name || strings.Contains(p.Name, "team-a") != !namespaces.All() {
 					t.Errorf("the binding %s is of %s", b.Name, b.Spec.PolicyName)
 				}
-				if got := fmt.Sprint(b.Spec.MatchResources.NamespaceSelector != nil); got != fmt.Sprint(namespace != "") {
+				if got := fmt.Sprint(b.Spec.MatchResources.NamespaceSelector != nil); got != fmt.Sprint(!namespaces.All()) {
 					t.Errorf("the binding selects namespaces: %s", got)
 				}
 			})

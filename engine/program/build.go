@@ -33,7 +33,7 @@ type builder struct {
 }
 
 // buildInstance returns the parsed package of a snapshot with all its imports, and the names that they do not have.
-func buildInstance(s *source.Snapshot) (*build.Instance, map[fault.Origin]syntax.UnknownName, fault.Faults) {
+func buildInstance(s *source.Snapshot) (*build.Instance, map[fault.TokenPosition]syntax.UnknownName, fault.Faults) {
 	b := &builder{snapshot: s, context: build.NewContext()}
 	inst := b.instance(s.Dir())
 	if faults := b.addFiles(inst, s.Dir(), ""); len(faults) > 0 {
@@ -43,7 +43,7 @@ func buildInstance(s *source.Snapshot) (*build.Instance, map[fault.Origin]syntax
 		return nil, nil, faults
 	}
 	if err := inst.Complete(); err != nil {
-		return nil, nil, withVariables(fault.Of(err, cue.Value{}), inst.Files...)
+		return nil, nil, withVariables(fault.FromCUE(err, cue.Value{}), inst.Files...)
 	}
 	unknown := syntax.UnknownNames(inst)
 	syntax.Prune(inst)
@@ -130,7 +130,7 @@ func (b *builder) nearby(importPath string) string {
 			known = append(known, "operetta.dev/"+path.Dir(name))
 		}
 	}
-	if near, ok := Nearest(importPath, known); ok && strings.HasPrefix(importPath, "operetta.dev/") {
+	if near, ok := ClosestName(importPath, known); ok && strings.HasPrefix(importPath, "operetta.dev/") {
 		return " (" + didYouMean(near) + ")"
 	}
 	return ""
@@ -144,7 +144,7 @@ func (b *builder) addFiles(inst *build.Instance, dir, name string) fault.Faults 
 		f, err := b.parse(file)
 		switch {
 		case err != nil:
-			faults := withVariables(fault.Of(withoutTexts(err), cue.Value{}), f)
+			faults := withVariables(fault.FromCUE(withoutTexts(err), cue.Value{}), f)
 			return b.withConditions(faults, file)
 		case source.IsOverlay(file):
 			overlays = append(overlays, f)
@@ -171,13 +171,13 @@ func (b *builder) addFiles(inst *build.Instance, dir, name string) fault.Faults 
 		}
 		if a := fileAttribute(f, "extern"); a != nil {
 			faults = append(faults, fault.Fault{
-				Position: fault.At(a.Pos()),
+				Position: fault.PositionAt(a.Pos()),
 				Message:  "@extern is not supported yet, so that what it should bring in would be missing",
 				Hint:     "write the data as CUE: cue import turns YAML, JSON and text into it",
 			})
 		}
 		if err := inst.AddSyntax(f); err != nil {
-			faults = append(faults, withVariables(fault.Of(err, cue.Value{}), f)...)
+			faults = append(faults, withVariables(fault.FromCUE(err, cue.Value{}), f)...)
 		}
 	}
 	if len(inst.Files) == 0 && len(faults) == 0 {

@@ -40,7 +40,7 @@ components: web: objects: cm: {
 func TestACheapPackageEvaluatesAsItself(t *testing.T) {
 	t.Parallel()
 	p := enumerating(t, 250)
-	cheap, err := p.Cheap()
+	cheap, err := p.WithCheapEnumerations()
 	if err != nil || cheap == p {
 		t.Fatalf("nothing is cheaper: %v", err)
 	}
@@ -95,7 +95,7 @@ func TestACheapPackageEvaluatesAsItself(t *testing.T) {
 // TestEveryPartOfACheapPackageIsCheap: with 2,000 values each evaluation of the package itself takes a quarter of a second.
 func TestEveryPartOfACheapPackageIsCheap(t *testing.T) { //nolint:paralleltest // it measures processor time
 	machine.Serial(t)
-	cheap, err := enumerating(t, 2000).Cheap()
+	cheap, err := enumerating(t, 2000).WithCheapEnumerations()
 	if err != nil {
 		t.Fatal(err)
 	}

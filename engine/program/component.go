@@ -73,7 +73,7 @@ func (c *componentEvaluator) part(name string) cue.Value {
 	if !c.index.MayHave(name, c.out.Name) {
 		return cue.Value{}
 	}
-	return lookup(c.value, name)
+	return Lookup(c.value, name)
 }
 
 // note adds faults to the component. For incomplete faults, and for faults of another component
@@ -244,7 +244,7 @@ func (c *componentEvaluator) render(objects, policies cue.Value) {
 			o.Identity = refOf(v)
 			c.noteObject(o, v, err)
 		}
-		if o.Identity.Kind != secretKind {
+		if o.Identity.Kind != object.SecretKind {
 			o.Secrets = c.secrets.behind(c.out.Name, name)
 		}
 		o.NamedBySecret = c.secrets.mayIdentify(c.out.Name, name)
@@ -263,7 +263,7 @@ func (c *componentEvaluator) noteObject(o Object, v cue.Value, err error) {
 		return
 	}
 	var unset, missing fault.Faults
-	for _, f := range fault.Of(v.Validate(cue.Concrete(true)), v) {
+	for _, f := range fault.FromCUE(v.Validate(cue.Concrete(true)), v) {
 		if f.Code == fault.Unset && decided(v, f.Path) {
 			if f.Position.IsContract() {
 				f.Position = o.Position
@@ -297,10 +297,10 @@ func decided(v cue.Value, path string) bool {
 // cyclesIn returns the fields of a value that refer to themselves. CUE calls them incomplete,
 // because unification might still decide them. Nothing unifies with a rendered object.
 func cyclesIn(v cue.Value) fault.Faults {
-	out := fault.Of(v.Validate(cue.DisallowCycles(true)), v)
+	out := fault.FromCUE(v.Validate(cue.DisallowCycles(true)), v)
 	out = slices.CompactFunc(out, func(a, b fault.Fault) bool { return a.Path == b.Path })
 	for i := range out {
-		out[i].Code, out[i].Origin = fault.Invalid, fault.Origin{}
+		out[i].Code, out[i].Origin = fault.Invalid, fault.TokenPosition{}
 		out[i].Hint = ClosestNameHint
 	}
 	return out
@@ -312,7 +312,7 @@ func valueFaults(v cue.Value, err error) fault.Faults {
 	if f, ok := errors.AsType[fault.Fault](err); ok {
 		return fault.Faults{f}
 	}
-	return fault.Of(v.Validate(), v)
+	return fault.FromCUE(v.Validate(), v)
 }
 
 // policy returns how an object is treated, and which fields of it are patchable.
@@ -321,13 +321,13 @@ func (c *componentEvaluator) policy(object string, policies cue.Value) (out Poli
 	if !policies.Exists() || !c.index.MayHave(object, c.out.Name, "policy") {
 		return out, nil
 	}
-	policy := lookup(policies, object)
+	policy := Lookup(policies, object)
 	c.note(ownFaults(policy), policy.Err())
 	parts := map[string]any{"apply": &out.Apply, "delete": &out.Delete, "adopt": &out.Adopt, "verify": &out.Verify, "patchable": &patchable}
 	for name, field := range fields(policy) {
 		if into, known := parts[name]; known {
 			if err := field.Decode(into); err != nil {
-				c.note(fault.Of(err, field), err)
+				c.note(fault.FromCUE(err, field), err)
 			}
 		}
 	}
@@ -357,5 +357,5 @@ func PositionOf(v cue.Value) fault.Position {
 	if at := authored(v); len(at) > 0 {
 		return at[0]
 	}
-	return fault.At(v.Pos())
+	return fault.PositionAt(v.Pos())
 }

@@ -33,13 +33,13 @@ type Config struct {
 }
 
 func configOf(static *Static, inst *build.Instance) *Config {
-	out := &Config{compiled: static.compiled, index: static.index, configurable: lookup(static.value, "config").Exists()}
+	out := &Config{compiled: static.compiled, index: static.index, configurable: Lookup(static.value, "config").Exists()}
 	out.locked = out.readLocked(inst)
 	return out
 }
 
 // Schema returns the schema of the configuration, which may not exist.
-func (c *Config) Schema() cue.Value { return lookup(c.compiled.fill(nil), "config") }
+func (c *Config) Schema() cue.Value { return Lookup(c.compiled.fill(nil), "config") }
 
 // Locked reports whether only the administrator sets a field.
 func (c *Config) Locked(path []string) bool {
@@ -82,7 +82,7 @@ func (c *Config) faults(v cue.Value, layers []Layer) fault.Faults {
 	if faults := c.lockedFaults(layers); len(faults) > 0 {
 		return faults
 	}
-	faults := fault.Of(v.Validate(), v)
+	faults := fault.FromCUE(v.Validate(), v)
 	for i, f := range faults {
 		path := below(f.Path)
 		by := setBy(layers, path)
@@ -130,12 +130,12 @@ func (c *Config) hint(path []string) string {
 	if last < 0 {
 		return ""
 	}
-	known := fieldNames(lookup(c.Schema(), path[:last]...))
+	known := fieldNames(Lookup(c.Schema(), path[:last]...))
 	if len(known) == 0 {
 		return "nothing can be set there"
 	}
 	hint := "there are " + strings.Join(known, ", ")
-	if near, ok := Nearest(path[last], known); ok {
+	if near, ok := ClosestName(path[last], known); ok {
 		hint = didYouMean(near) + " " + hint
 	}
 	return hint

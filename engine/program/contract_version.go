@@ -52,7 +52,7 @@ func laterContract(version string, known int, at fault.Position) fault.Fault {
 
 // contractValueFaults returns what is wrong with the version of the contract if the text does not show it.
 func contractValueFaults(static cue.Value, x *syntax.Index, known int) fault.Faults {
-	v := lookup(static, contractField)
+	v := Lookup(static, contractField)
 	if !v.Exists() {
 		return nil
 	}

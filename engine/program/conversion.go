@@ -132,11 +132,11 @@ func (c *Conversions) step(spec map[string]any, s conversionStep) (map[string]an
 	}
 	data, _ := filling.(map[string]any)
 	root := c.compiled.fill(data)
-	given := lookup(root, s.path("given")...)
+	given := Lookup(root, s.path("given")...)
 	if err := given.Validate(cue.Concrete(true)); err != nil {
 		return nil, specFaults(given, err, "given")
 	}
-	out := lookup(root, s.path("spec")...).Unify(lookup(root, "versions", s.target(), "spec"))
+	out := Lookup(root, s.path("spec")...).Unify(Lookup(root, "versions", s.target(), "spec"))
 	if err := out.Validate(cue.Concrete(true)); err != nil {
 		return nil, specFaults(out, err, "spec")
 	}
@@ -151,14 +151,14 @@ func specData(v cue.Value) (map[string]any, error) {
 	}
 	out, is := plain.(map[string]any)
 	if !is {
-		return nil, fault.Faults{{Position: fault.At(v.Pos()), Path: "spec", Message: "it is not a struct"}}
+		return nil, fault.Faults{{Position: fault.PositionAt(v.Pos()), Path: "spec", Message: "it is not a struct"}}
 	}
 	return out, nil
 }
 
 // specFaults returns what is wrong with a spec, with paths from the spec on.
 func specFaults(v cue.Value, err error, name string) fault.Faults {
-	out := fault.Of(err, v)
+	out := fault.FromCUE(err, v)
 	for i := range out {
 		// CUE writes paths from the root of the package, or from where the values met.
 		_, below, found := strings.Cut(out[i].Path+".", "."+name+".")
@@ -281,7 +281,7 @@ func (m Meta) conversionFaults(static cue.Value, index *syntax.Index) fault.Faul
 	}
 	for _, v := range m.Versions {
 		var neighbours []string
-		for name := range fields(lookup(static, "versions", v.Name, "convert")) {
+		for name := range fields(Lookup(static, "versions", v.Name, "convert")) {
 			neighbours = append(neighbours, name)
 		}
 		switch at := []string{"versions", v.Name, "convert"}; {
@@ -298,7 +298,7 @@ func (m Meta) conversionFaults(static cue.Value, index *syntax.Index) fault.Faul
 			}
 			out = append(out, conversionReferenceFaults(index, append(at, v.Neighbour))...)
 		}
-		if !v.Storage && lookup(static, "versions", v.Name, "status").Exists() {
+		if !v.Storage && Lookup(static, "versions", v.Name, "status").Exists() {
 			add("the status is not converted, so all versions have the same", "leave it out here", "versions", v.Name, "status")
 		}
 	}

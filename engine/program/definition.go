@@ -48,7 +48,7 @@ func (d definition) placed(at fault.Position, path []string) fault.Position {
 // placedFault returns a fault with the author's place. A fault of another component keeps
 // its own.
 func (d definition) placedFault(f fault.Fault) fault.Fault {
-	f.Origin = fault.Origin{}
+	f.Origin = fault.TokenPosition{}
 	if own, _ := ofComponent(d.name, fault.Faults{f}); len(own) > 0 {
 		f.Position = d.placed(f.Position, d.below(f.Path))
 	}
@@ -97,9 +97,9 @@ func (d definition) below(path string) []string {
 func authored(v cue.Value) []fault.Position {
 	var out []fault.Position
 	for _, n := range sourcesOf(v) {
-		at := fault.At(n.Pos())
+		at := fault.PositionAt(n.Pos())
 		if f, ok := n.(*ast.Field); ok {
-			at = fault.At(f.Label.Pos())
+			at = fault.PositionAt(f.Label.Pos())
 		}
 		if at.File != "" && !at.IsContract() {
 			out = append(out, at)
@@ -140,7 +140,7 @@ func (s *Static) withPlaces(faults fault.Faults) fault.Faults {
 		}
 		name := sels[1].Unquoted()
 		if len(sels) > 2 && sels[0] == cue.Str("hooks") {
-			name = Phase(name).hook(sels[2].Unquoted())
+			name = HookPhase(name).hook(sels[2].Unquoted())
 		}
 		if f.Position.File == "" || f.Position.IsContract() {
 			f.Position = s.nearestAuthored(sels)
@@ -167,7 +167,7 @@ func (d definition) fromData(v cue.Value, part, name string) (computed, fromData
 	fields := d.FieldsAt(part, name)
 	if len(fields) == 0 {
 		for _, n := range sourcesOf(v) {
-			if f, ok := n.(*ast.Field); ok && !fault.At(f.Pos()).IsContract() {
+			if f, ok := n.(*ast.Field); ok && !fault.PositionAt(f.Pos()).IsContract() {
 				fields = append(fields, f)
 			}
 		}

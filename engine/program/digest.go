@@ -64,20 +64,19 @@ const largestDigested = 64 << 10
 
 // keyOf returns the key of the digests of a live Secret that the package renders: its salt, or
 // without one the key that it has as an input.
-func keyOf(object map[string]any) string {
-	salt, _, _ := unstructured.NestedString(object, "metadata", "annotations", SaltAnnotation)
-	if salt != "" && object["kind"] == secretKind {
+func keyOf(content map[string]any) string {
+	salt, _, _ := unstructured.NestedString(content, "metadata", "annotations", SaltAnnotation)
+	if salt != "" && object.MayBeSecretIn(content) {
 		return salt
 	}
-	return InputKeyOf(object)
+	return InputKeyOf(content)
 }
 
-// InputKeyOf returns the key of the digests of a Secret that the package reads: its UID, which
-// nobody knows who may not read the Secret. It returns "" for other kinds, and for an object
-// that is not from a cluster.
-func InputKeyOf(object map[string]any) string {
-	uid, _, _ := unstructured.NestedString(object, "metadata", "uid")
-	if uid == "" || object["kind"] != secretKind {
+// InputKeyOf returns the key of the digests of a Secret that the package reads: its UID, which only clients that may
+// read the Secret know. It returns "" for other kinds, and for an object that is not from a cluster.
+func InputKeyOf(content map[string]any) string {
+	uid, _, _ := unstructured.NestedString(content, "metadata", "uid")
+	if uid == "" || !object.MayBeSecretIn(content) {
 		return ""
 	}
 	return "uid " + uid
@@ -87,17 +86,18 @@ func InputKeyOf(object map[string]any) string {
 var dataFields = []string{"data", "binaryData", "stringData"}
 
 // dataDigest returns the digest of the content of a Secret, with a key, or of a ConfigMap. It
-// returns "" for other kinds.
-func dataDigest(object map[string]any, key string) string {
-	if object["apiVersion"] != "v1" || object["kind"] != secretKind && object["kind"] != "ConfigMap" {
+// returns "" for other kinds. It compares the kind as text, and not by [object.IsSecret], because it runs for each object of
+// each evaluation, and the tests bound what it allocates.
+func dataDigest(content map[string]any, key string) string {
+	if content["apiVersion"] != "v1" || content["kind"] != object.SecretKind && content["kind"] != "ConfigMap" {
 		return ""
 	}
-	if object["kind"] == secretKind && (key == "" || key == FixedSalt) {
+	if content["kind"] == object.SecretKind && (key == "" || key == FixedSalt) {
 		return noDigest
 	}
 	held := map[string]any{"purpose": "data"} // no manifest has the same digest
 	for _, field := range dataFields {
-		if v, ok := object[field].(map[string]any); ok && len(v) > 0 {
+		if v, ok := content[field].(map[string]any); ok && len(v) > 0 {
 			held[field] = v
 		}
 	}

@@ -36,14 +36,14 @@ func (p *Program) Confirm(s Session, expected func(Rollout) bool) (r Rollout, co
 	if seen.err == nil && expected(seen.rollout) {
 		return Rollout{}, true, nil
 	}
-	r, err = p.discreetly(s, seen)
+	r, err = p.withoutSecrets(s, seen)
 	return r, false, err
 }
 
-// discreetly returns an evaluation of a session without what its messages show of Secrets.
-func (p *Program) discreetly(s Session, seen evaluation) (Rollout, error) {
+// withoutSecrets returns an evaluation of a session without what its messages show of Secrets.
+func (p *Program) withoutSecrets(s Session, seen evaluation) (Rollout, error) {
 	if limit, over := errors.AsType[*LimitError](seen.err); over {
-		return Rollout{}, p.secrets.discreet(limit, s)
+		return Rollout{}, p.secrets.withoutFigures(limit, s)
 	}
 	if !seen.hasMessages() {
 		return seen.rollout, seen.err
@@ -94,11 +94,11 @@ func (p *Program) withoutSession() *evaluator {
 func (e *evaluator) read(s Session) (r Rollout, err error) {
 	// The resource is validated first, because an invalid spec causes misleading errors
 	// in all components.
-	if lookup(e.root, "cr").Validate(cue.Concrete(true)) != nil {
+	if Lookup(e.root, "cr").Validate(cue.Concrete(true)) != nil {
 		return Rollout{Invalid: e.invalid(e.views.filling(s))}, nil //nolint:nilerr // the faults of the resource are a result
 	}
 	// A configuration that contradicts the package does the same.
-	if faults := e.config.faults(lookup(e.root, "config"), s.Config); len(faults) > 0 {
+	if faults := e.config.faults(Lookup(e.root, "config"), s.Config); len(faults) > 0 {
 		return Rollout{Misconfigured: faults}, nil
 	}
 	r, err = e.rollout()
@@ -122,10 +122,10 @@ func (e *evaluator) rollout() (r Rollout, err error) {
 		return Rollout{}, err
 	}
 	r.Inputs, r.StatusFaults = e.inputs()
-	own, faults := statusOf(lookup(e.root, "status"))
+	own, faults := statusOf(Lookup(e.root, "status"))
 	r.Status, r.Unstored = storable(own)
 	r.StatusFaults = append(r.StatusFaults, faults...)
-	r.RequeueAfter, faults = requeueAfter(lookup(e.root, "requeueAfter"))
+	r.RequeueAfter, faults = requeueAfter(Lookup(e.root, "requeueAfter"))
 	r.StatusFaults = append(r.StatusFaults, faults...)
 	return r, nil
 }
@@ -207,7 +207,7 @@ func fields(v cue.Value) iter.Seq2[string, cue.Value] {
 // components evaluates every component, in the author's order. It returns faults if there may
 // be components whose names are undecided.
 func (e *evaluator) components() ([]Component, fault.Faults) {
-	v := lookup(e.root, "components")
+	v := Lookup(e.root, "components")
 	var out []Component
 	for name, component := range fields(v) {
 		if e.rendered.over() {
@@ -255,12 +255,12 @@ func requeueAfter(v cue.Value) (time.Duration, fault.Faults) {
 	}
 	s, err := v.String()
 	if err != nil {
-		own, _ := ofComponent("", fault.Of(v.Validate(), v)) // none when it is not decidable yet
+		own, _ := ofComponent("", fault.FromCUE(v.Validate(), v)) // none when it is not decidable yet
 		return 0, own
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return 0, fault.Faults{{Position: fault.At(v.Pos()), Path: "requeueAfter", Message: err.Error()}}
+		return 0, fault.Faults{{Position: fault.PositionAt(v.Pos()), Path: "requeueAfter", Message: err.Error()}}
 	}
 	return d, nil
 }

@@ -19,7 +19,7 @@ func Excluded(components []Component, known map[string]string) map[string]string
 		}
 		for _, e := range c.Edges {
 			if _, gone := out[e.To]; gone && c.needs(e) {
-				out[c.Name] = "it depends on " + e.To + ", which is excluded" + e.Position.Behind()
+				out[c.Name] = "it depends on " + e.To + ", which is excluded" + e.Position.InBrackets()
 				break
 			}
 		}

@@ -62,7 +62,7 @@ func FuzzSession(f *testing.F) {
 		s := program.Session{
 			CR:     map[string]any{"apiVersion": "shop.example/v1", "kind": "Shop", "metadata": meta, "spec": fedValue(spec)},
 			Live:   map[string]map[string]map[string]any{"web": {"map": object}, "none": {"x": object}},
-			Inputs: map[string]program.Found{"settings": {Objects: []map[string]any{fedObject(input)}}, "others": {Several: true, Objects: []map[string]any{fedObject(input), object}}},
+			Inputs: map[string]program.FoundInput{"settings": {Objects: []map[string]any{fedObject(input)}}, "others": {Several: true, Objects: []map[string]any{fedObject(input), object}}},
 			Config: []program.Layer{{Origin: "annotation", Values: fedObject(config)}},
 		}
 		got, again := outcomeOf(t, p, s), outcomeOf(t, p, s)
@@ -83,7 +83,7 @@ func viewTells(t *testing.T, p *program.Program, s program.Session) {
 		func(o *program.Session) { o.Live = map[string]map[string]map[string]any{"web": {"map": secret}} },
 		func(o *program.Session) { o.Live = nil },
 		func(o *program.Session) {
-			o.Inputs = map[string]program.Found{"settings": {Objects: []map[string]any{secret}}}
+			o.Inputs = map[string]program.FoundInput{"settings": {Objects: []map[string]any{secret}}}
 		},
 		func(o *program.Session) { o.Config = nil },
 	}

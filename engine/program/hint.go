@@ -18,7 +18,7 @@ func (s *Static) withHints(faults fault.Faults) fault.Faults {
 		switch a, missing := missingReferenceOf(f, s.index, s.value); {
 		case f.Hint != "":
 		case f.Name != "":
-			if near, ok := Nearest(f.Name, s.namesInScope()); ok {
+			if near, ok := ClosestName(f.Name, s.namesInScope()); ok {
 				faults[i].Hint = didYouMean(near)
 			}
 		case missing: // without a session, nothing can add it later
@@ -108,7 +108,7 @@ func patternHint(v cue.Value) string {
 // HintAmong returns which of the known names was probably meant, or else all of them, or "" if
 // there are none.
 func HintAmong(name string, known []string) string {
-	if near, ok := Nearest(name, known); ok {
+	if near, ok := ClosestName(name, known); ok {
 		return didYouMean(near)
 	}
 	if len(known) == 0 {

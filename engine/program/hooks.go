@@ -11,51 +11,51 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// A Phase is a point of a rollout, or of a teardown, at which hooks run.
-type Phase string
+// A HookPhase is a point of a rollout, or of a teardown, at which hooks run.
+type HookPhase string
 
 // The phases.
 const (
-	AfterDeploy             Phase = "afterDeploy"
-	AfterDeployUnsuccessful Phase = "afterDeployUnsuccessful"
-	AfterVerify             Phase = "afterVerify"
-	AfterVerifyUnsuccessful Phase = "afterVerifyUnsuccessful"
-	BeforeDelete            Phase = "beforeDelete"
+	AfterDeploy             HookPhase = "afterDeploy"
+	AfterDeployUnsuccessful HookPhase = "afterDeployUnsuccessful"
+	AfterVerify             HookPhase = "afterVerify"
+	AfterVerifyUnsuccessful HookPhase = "afterVerifyUnsuccessful"
+	BeforeDelete            HookPhase = "beforeDelete"
 )
 
-// Phases are all phases, in the order of a resource's life.
-var Phases = []Phase{AfterDeploy, AfterDeployUnsuccessful, AfterVerify, AfterVerifyUnsuccessful, BeforeDelete}
+// HookPhases are all phases, in the order of a resource's life.
+var HookPhases = []HookPhase{AfterDeploy, AfterDeployUnsuccessful, AfterVerify, AfterVerifyUnsuccessful, BeforeDelete}
 
 // A Hook is a component that runs at a phase, once for each change of its content.
 type Hook struct {
-	Phase     Phase
+	Phase     HookPhase
 	Component Component
 }
 
-// StandsFor reports whether a hook stands for the hooks of its phase whose names are undecided,
+// MayBe reports whether a hook stands for the hooks of its phase whose names are undecided,
 // and the component may be one of them.
-func (h Hook) StandsFor(component string) bool {
+func (h Hook) MayBe(component string) bool {
 	return h.Component.Name == h.Phase.hook(syntax.ComputedName) && strings.HasPrefix(component, h.Phase.hook(""))
 }
 
 // hook returns the name of the component that an author's hook is: no component has
 // one like it.
-func (p Phase) hook(name string) string { return syntax.HookName(string(p), name) }
+func (p HookPhase) hook(name string) string { return syntax.HookName(string(p), name) }
 
 // MayRun reports whether there may be hooks of a phase, as far as the text shows.
-func (p *Program) MayRun(phase Phase) bool {
+func (p *Program) MayRun(phase HookPhase) bool {
 	return p.index.MayHaveHooks(string(phase))
 }
 
 // hooks evaluates the hooks of every phase.
 func (e *evaluator) hooks() []Hook {
-	all := lookup(e.root, "hooks")
+	all := Lookup(e.root, "hooks")
 	if !all.Exists() && !e.index.HasHooks() {
 		return nil
 	}
 	var out []Hook
-	for _, phase := range Phases {
-		own := lookup(all, string(phase))
+	for _, phase := range HookPhases {
+		own := Lookup(all, string(phase))
 		var evaluated []Component
 		for name, hook := range fields(own) {
 			if e.rendered.over() {
@@ -75,7 +75,7 @@ func (e *evaluator) hooks() []Hook {
 
 // holdHooks adds the hooks that undecided comprehensions in a struct may still add to a phase.
 // If their names are undecided, one hook stands for all of them.
-func (e *evaluator) holdHooks(evaluated []Component, phase Phase, place syntax.Place, v cue.Value) []Component {
+func (e *evaluator) holdHooks(evaluated []Component, phase HookPhase, place syntax.Place, v cue.Value) []Component {
 	text := e.index.HookAdditions(string(phase), place)
 	is, why := comprehensionsOf(v)
 	switch {
@@ -92,13 +92,13 @@ func (e *evaluator) holdHooks(evaluated []Component, phase Phase, place syntax.P
 		case c.Component == "":
 			unlisted = at
 		default:
-			evaluated = e.holdOne(evaluated, c, unplaced(why[at], is))
+			evaluated = e.holdOne(evaluated, c, withoutPath(why[at], is))
 		}
 	}
 	if unlisted < 0 || slices.ContainsFunc(evaluated, func(c Component) bool { return c.Name == phase.hook(syntax.ComputedName) }) {
 		return evaluated
 	}
-	return e.holdOne(evaluated, syntax.Conditional{Component: phase.hook(syntax.ComputedName)}, unplaced(why[unlisted], is))
+	return e.holdOne(evaluated, syntax.Conditional{Component: phase.hook(syntax.ComputedName)}, withoutPath(why[unlisted], is))
 }
 
 // unexplained returns the index of a fault that none of the comprehensions in the text causes,

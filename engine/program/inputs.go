@@ -35,7 +35,7 @@ type Input struct {
 func (e *evaluator) inputs() ([]Input, fault.Faults) {
 	var out []Input
 	var faults fault.Faults
-	for name, in := range fields(lookup(e.root, "inputs")) {
+	for name, in := range fields(Lookup(e.root, "inputs")) {
 		i, wrong := e.input(name, in)
 		out = append(out, i)
 		faults = append(faults, wrong...)
@@ -48,7 +48,7 @@ func (e *evaluator) input(name string, v cue.Value) (Input, fault.Faults) {
 	i := Input{Name: name, Position: e.positionOf(v, "inputs", name), ReadBy: e.index.Readers(name)}
 	var faults fault.Faults
 	read := func(field string) any {
-		part := lookup(v, field)
+		part := Lookup(v, field)
 		if !part.Exists() {
 			return nil
 		}
@@ -56,10 +56,10 @@ func (e *evaluator) input(name string, v cue.Value) (Input, fault.Faults) {
 		if err == nil {
 			return value
 		}
-		if own := fault.Of(part.Validate(), part); len(own) > 0 {
+		if own := fault.FromCUE(part.Validate(), part); len(own) > 0 {
 			faults = append(faults, own...)
 		} else if i.Missing == "" {
-			f := e.explained(fault.Of(err, part)[0])
+			f := e.explained(fault.FromCUE(err, part)[0])
 			f.Path = ""
 			i.Missing = "its " + field + " is not known yet: " + f.Located()
 		}
@@ -83,8 +83,8 @@ func (p *Program) Inputs() []Input {
 	return out
 }
 
-// OnlyOf reports whether no other component than the given ones refers to an input.
-func (i Input) OnlyOf(components []string) bool {
+// UsedOnlyBy reports whether no other component than the given ones refers to an input.
+func (i Input) UsedOnlyBy(components []string) bool {
 	return len(i.ReadBy) > 0 && !slices.ContainsFunc(i.ReadBy, func(c string) bool { return !slices.Contains(components, c) })
 }
 
@@ -96,7 +96,7 @@ func text(v any) string {
 
 // inputValues returns the objects that were found for inputs and that the package reads: one
 // object, or objects by name for a selector.
-func (v *Views) inputValues(found map[string]Found, enter entrance) map[string]any {
+func (v *Views) inputValues(found map[string]FoundInput, enter entrance) map[string]any {
 	if len(found) == 0 {
 		return nil
 	}

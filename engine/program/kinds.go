@@ -104,7 +104,7 @@ func (k *Kinds) Of(kind schema.GroupVersionKind) (cue.Value, bool) {
 		return cue.Value{}, false
 	}
 	out := types.LookupPath(cue.MakePath(cue.Def(name)))
-	is := stringOr(lookup(out, "apiVersion"), "")
+	is := stringOr(Lookup(out, "apiVersion"), "")
 	return out, out.Exists() && is == kind.GroupVersion().String()
 }
 
@@ -123,7 +123,7 @@ func (k *Kinds) ofObject(kind schema.GroupVersionKind, object cue.Value) (cue.Va
 // declares its kind as well. Other objects are not checked, because the author may know a
 // newer version of Kubernetes.
 func typed(object cue.Value) bool {
-	kind := lookup(object, "kind")
+	kind := Lookup(object, "kind")
 	if !kind.Exists() {
 		return false
 	}

@@ -70,7 +70,7 @@ func readLimits(static cue.Value, index *syntax.Index) (out Limits, faults fault
 		name string
 		into *int
 	}{{"objects", &out.Objects}, {"fields", &out.Fields}, {"bytes", &out.Bytes}} {
-		v := lookup(static, "limits", l.name)
+		v := Lookup(static, "limits", l.name)
 		n, err := v.Int64()
 		if err != nil && cue.IsIncomplete(err) { // CUE reports all other errors
 			faults = append(faults, fault.Fault{
@@ -280,9 +280,9 @@ func (e *evaluator) limitError() error {
 	return out
 }
 
-// discreet returns a LimitError without figures and names if those may come from a Secret. A
+// withoutFigures returns a LimitError without figures and names if those may come from a Secret. A
 // second evaluation would tell, but would cost as much again.
-func (s *Secrets) discreet(e *LimitError, session Session) error {
+func (s *Secrets) withoutFigures(e *LimitError, session Session) error {
 	if _, secret := s.blind(session, Rollout{}); secret && e.bare != "" {
 		return &LimitError{Evaluated: e.Evaluated, Text: e.bare}
 	}

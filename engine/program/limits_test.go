@@ -85,12 +85,12 @@ func TestResourceBeyondALimitIsRefused(t *testing.T) {
 		},
 		"a large ConfigMap as input": {
 			session: func(s *program.Session) {
-				s.Inputs = map[string]program.Found{"it": {Objects: []map[string]any{{"data": map[string]any{"a": strings.Repeat("x", 1<<20)}}}}}
+				s.Inputs = map[string]program.FoundInput{"it": {Objects: []map[string]any{{"data": map[string]any{"a": strings.Repeat("x", 1<<20)}}}}}
 			},
 		},
 		"60,000 keys in an input": {
 			session: func(s *program.Session) {
-				s.Inputs = map[string]program.Found{"it": {Objects: []map[string]any{{"data": many(60_000)}}}}
+				s.Inputs = map[string]program.FoundInput{"it": {Objects: []map[string]any{{"data": many(60_000)}}}}
 			},
 			says: "a struct in inputs has 60000 fields, most of them in inputs.it.object.data, and may have 10000",
 		},
@@ -123,7 +123,7 @@ func TestResourceBeyondALimitIsRefused(t *testing.T) {
 		"objects by the number of a Secret's keys": {
 			pkg: "inputs: it: kind: \"Secret\"\n", spec: map[string]any{"any": map[string]any{"list": ones(501)}},
 			session: func(s *program.Session) {
-				s.Inputs = map[string]program.Found{"it": {Objects: []map[string]any{{"kind": "Secret", "data": map[string]any{"a": "czNjcjN0"}}}}}
+				s.Inputs = map[string]program.FoundInput{"it": {Objects: []map[string]any{{"kind": "Secret", "data": map[string]any{"a": "czNjcjN0"}}}}}
 			},
 			says:      "the package renders more objects for it than the limit, which is 500",
 			evaluated: true,
@@ -164,7 +164,7 @@ func TestResourceBeyondALimitIsRefused(t *testing.T) {
 			p := compile(t, row.pkg)
 			_, err := p.Evaluate(s)
 			limit, refused := errors.AsType[*program.LimitError](err)
-			if bounded := p.Views().Bounded(p.Views().Of(s), program.Rollout{}); bounded != (!refused || limit.Evaluated) {
+			if bounded := p.Views().WithinLimits(p.Views().Of(s), program.Rollout{}); bounded != (!refused || limit.Evaluated) {
 				t.Errorf("its view is bounded: %v, and it is refused: %v", bounded, err)
 			}
 			switch {

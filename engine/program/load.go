@@ -47,7 +47,7 @@ type Program struct {
 // Load compiles a snapshot. It errors with Faults when the package does not
 // parse, does not resolve, contradicts itself, or is not a controller.
 func Load(s *source.Snapshot) (*Program, error) {
-	p, faults, err := Suspect(s)
+	p, faults, err := LoadFaulty(s)
 	if err == nil {
 		err = faults.OrNil()
 	}
@@ -57,15 +57,15 @@ func Load(s *source.Snapshot) (*Program, error) {
 	return p, nil
 }
 
-// Suspect compiles a snapshot as Load does, and returns a faulty package together with its
+// LoadFaulty compiles a snapshot as Load does, and returns a faulty package together with its
 // faults, so that vet can find more. It errors with Faults if there is nothing to look at: the
 // package does not parse, or is not a controller.
-func Suspect(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
+func LoadFaulty(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 	return suspect(s, func(*build.Instance) []string { return nil })
 }
 
-// SuspectCheaply is Suspect with large enumerations as expressions; see [syntax.MatchEnumerations].
-func SuspectCheaply(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
+// LoadFaultyCheaply is Suspect with large enumerations as expressions; see [syntax.MatchEnumerations].
+func LoadFaultyCheaply(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
 	return suspect(s, syntax.MatchEnumerations)
 }
 
@@ -117,7 +117,7 @@ func (p *Program) readStatic(inst *build.Instance) fault.Faults {
 	p.config = configOf(p.static, inst)
 	p.conversions = &Conversions{p.name, p.compiled, p.meta, p.limits}
 	vocabulary := p.static.vocabularyFaults()
-	own := p.secrets.withoutLiterals(p.static.withHints(fault.Of(value.Validate(), value)))
+	own := p.secrets.withoutLiterals(p.static.withHints(fault.FromCUE(value.Validate(), value)))
 	own = slices.DeleteFunc(own, func(f fault.Fault) bool { return covered(vocabulary, f) })
 	return p.static.withPlaces(slices.Concat(vocabulary, own, faults, reachFaults(p.index))).Sorted()
 }
@@ -125,12 +125,12 @@ func (p *Program) readStatic(inst *build.Instance) fault.Faults {
 // notAnOperator errors with Faults if the package does not compile, or is some other CUE.
 func (p *Program) notAnOperator() error {
 	value := p.static.value
-	if lookup(value, "scope").Exists() {
+	if Lookup(value, "scope").Exists() {
 		return nil
 	}
 	// A package that does not compile has no fields at all.
 	if err := value.Validate(); err != nil {
-		return p.secrets.withoutLiterals(p.static.withHints(fault.Of(err, value)))
+		return p.secrets.withoutLiterals(p.static.withHints(fault.FromCUE(err, value)))
 	}
 	return fault.Faults{{
 		Position: p.index.Root(),

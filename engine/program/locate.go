@@ -40,10 +40,10 @@ func partOf(v cue.Value, part fieldpath.Part) cue.Value {
 	name, want, ok := part.Key()
 	items, err := v.List()
 	if !ok || err != nil {
-		return lookup(v, part.Name())
+		return Lookup(v, part.Name())
 	}
 	for items.Next() {
-		if got, err := lookup(items.Value(), name).String(); err == nil && got == want {
+		if got, err := Lookup(items.Value(), name).String(); err == nil && got == want {
 			return items.Value()
 		}
 	}

@@ -54,7 +54,7 @@ func lockedIn(v cue.Value, around []token.Pos) *locked {
 	if !v.Exists() {
 		return nil
 	}
-	out := &locked{position: fault.At(v.Pos()), fields: map[string]*locked{}}
+	out := &locked{position: fault.PositionAt(v.Pos()), fields: map[string]*locked{}}
 	parts := partsOf(v)
 	again := func(part cue.Value) bool { return part.Pos().IsValid() && slices.Contains(around, part.Pos()) }
 	if len(around) > maxAround || slices.ContainsFunc(parts[1:], again) {
@@ -199,7 +199,7 @@ func attributesIn(files []*ast.File) []Attribute {
 		ast.Walk(f, func(n ast.Node) bool {
 			if a, ok := n.(*ast.Attribute); ok {
 				name, contents := a.Split()
-				out = append(out, Attribute{Name: name, Contents: contents, Position: fault.At(a.Pos())})
+				out = append(out, Attribute{Name: name, Contents: contents, Position: fault.PositionAt(a.Pos())})
 			}
 			return true
 		}, nil)

@@ -66,7 +66,7 @@ func readMeta(static cue.Value, index *syntax.Index) (m Meta, faults fault.Fault
 		faults = append(faults, fault.Fault{Position: root, Path: name, Message: "the package has no " + name, Hint: "write one, " + hint})
 	}
 	required := func(name, hint string) string {
-		s, err := lookup(static, name).String()
+		s, err := Lookup(static, name).String()
 		if err != nil && cue.IsIncomplete(err) { // CUE reports all other errors
 			lacking(name, hint)
 		}
@@ -79,7 +79,7 @@ func readMeta(static cue.Value, index *syntax.Index) (m Meta, faults fault.Fault
 	stored := slices.DeleteFunc(slices.Clone(versions), func(v VersionMeta) bool { return !v.Storage })
 	switch {
 	case err != nil:
-		faults = append(faults, fault.Of(err, static)...)
+		faults = append(faults, fault.FromCUE(err, static)...)
 	case len(versions) == 0:
 		lacking("versions", "for example versions: v1: spec: #Spec")
 	case len(stored) != 1:
@@ -95,14 +95,14 @@ func readMeta(static cue.Value, index *syntax.Index) (m Meta, faults fault.Fault
 		return Meta{Group: m.Group, Kind: m.Kind}, faults
 	}
 	plural, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: m.Group, Kind: m.Kind})
-	m.Plural = stringOr(lookup(static, "plural"), plural.Resource)
-	m.Singular = stringOr(lookup(static, "singular"), singular.Resource)
-	m.ClusterScoped = stringOr(lookup(static, "scope"), "Namespaced") == "Cluster"
-	m.Description = stringOr(lookup(static, "description"), specDoc(m.stored().Spec))
-	for name := range fields(lookup(static, "shortNames")) {
+	m.Plural = stringOr(Lookup(static, "plural"), plural.Resource)
+	m.Singular = stringOr(Lookup(static, "singular"), singular.Resource)
+	m.ClusterScoped = stringOr(Lookup(static, "scope"), "Namespaced") == "Cluster"
+	m.Description = stringOr(Lookup(static, "description"), specDoc(m.stored().Spec))
+	for name := range fields(Lookup(static, "shortNames")) {
 		m.ShortNames = append(m.ShortNames, name)
 	}
-	for name := range fields(lookup(static, "categories")) {
+	for name := range fields(Lookup(static, "categories")) {
 		m.Categories = append(m.Categories, name)
 	}
 	return m, nil
@@ -110,7 +110,7 @@ func readMeta(static cue.Value, index *syntax.Index) (m Meta, faults fault.Fault
 
 // readVersions reads the API versions. A single one is the storage version.
 func readVersions(static cue.Value) ([]VersionMeta, error) {
-	it, err := lookup(static, "versions").Fields()
+	it, err := Lookup(static, "versions").Fields()
 	if err != nil {
 		return nil, err
 	}
@@ -121,17 +121,17 @@ func readVersions(static cue.Value) ([]VersionMeta, error) {
 			Name:       it.Selector().Unquoted(),
 			Served:     boolAt(v, "served", true),
 			Storage:    boolAt(v, "storage", false),
-			Deprecated: stringOr(lookup(v, "deprecated"), ""),
-			Spec:       lookup(v, "spec"),
-			Status:     lookup(v, "status"),
+			Deprecated: stringOr(Lookup(v, "deprecated"), ""),
+			Spec:       Lookup(v, "spec"),
+			Status:     Lookup(v, "status"),
 			Columns:    columnsOf(v),
 		}
 		if !version.Status.Exists() {
-			version.Status = lookup(static, "status")
+			version.Status = Lookup(static, "status")
 		}
-		_ = lookup(v, "scale").Decode(&version.Scale) // Validate has reported its errors
-		for other, c := range fields(lookup(v, "convert")) {
-			version.Neighbour, version.Lossy = other, stringOr(lookup(c, "lossy"), "")
+		_ = Lookup(v, "scale").Decode(&version.Scale) // Validate has reported its errors
+		for other, c := range fields(Lookup(v, "convert")) {
+			version.Neighbour, version.Lossy = other, stringOr(Lookup(c, "lossy"), "")
 		}
 		out = append(out, version)
 	}
@@ -145,7 +145,7 @@ func readVersions(static cue.Value) ([]VersionMeta, error) {
 // has reported.
 func columnsOf(version cue.Value) []Column {
 	var out []Column
-	for title, v := range fields(lookup(version, "printerColumns")) {
+	for title, v := range fields(Lookup(version, "printerColumns")) {
 		c := Column{Title: title}
 		if v.Decode(&c) == nil {
 			out = append(out, c)
@@ -157,7 +157,7 @@ func columnsOf(version cue.Value) []Column {
 // specDoc returns the author's doc comment of a spec.
 func specDoc(spec cue.Value) string {
 	for _, g := range spec.Doc() {
-		if !fault.At(g.Pos()).IsContract() {
+		if !fault.PositionAt(g.Pos()).IsContract() {
 			return strings.TrimSpace(g.Text())
 		}
 	}
@@ -177,7 +177,7 @@ func stringOr(v cue.Value, fallback string) string {
 
 // boolAt returns a boolean field, or the fallback if the field is not a boolean.
 func boolAt(v cue.Value, name string, fallback bool) bool {
-	if b, err := lookup(v, name).Bool(); err == nil {
+	if b, err := Lookup(v, name).Bool(); err == nil {
 		return b
 	}
 	return fallback

@@ -127,7 +127,7 @@ func (s *Static) parameter(path cue.Path) (fault.Position, bool) {
 	if len(sels) != 3 || sels[0] != cue.Str("components") || sels[2].LabelType() != cue.StringLabel {
 		return fault.Position{}, false
 	}
-	if _, near := Nearest(sels[2].Unquoted(), s.Parts()); near {
+	if _, near := ClosestName(sels[2].Unquoted(), s.Parts()); near {
 		return fault.Position{}, false
 	}
 	component := s.value.LookupPath(cue.MakePath(sels[:2]...))

@@ -28,7 +28,7 @@ func (e *evaluator) unsetSpecField(f fault.Fault) (string, bool) {
 // package does not have, into a fault of the package.
 func (e *evaluator) unwrittenField(f fault.Fault) (fault.Fault, bool) {
 	if u, is := e.static.unknown[f.Origin]; is {
-		f.Code, f.Origin = fault.Invalid, fault.Origin{}
+		f.Code, f.Origin = fault.Invalid, fault.TokenPosition{}
 		f.Message, f.Hint = unknownName(u)
 		return f, true
 	}
@@ -40,7 +40,7 @@ func (e *evaluator) unwrittenField(f fault.Fault) (fault.Fault, bool) {
 	if at == 0 {
 		return f, false
 	}
-	f.Code, f.Origin = fault.Invalid, fault.Origin{}
+	f.Code, f.Origin = fault.Invalid, fault.TokenPosition{}
 	f.Message = syntax.Reference{Path: a.whole[:at+1]}.String() + " does not exist"
 	f.Hint = HintAmong(a.whole[at], known)
 	return f, true
@@ -61,7 +61,7 @@ func (s *Static) UnknownNames() fault.Faults {
 // unknownName returns what to say of a name that an imported package does not have.
 func unknownName(u syntax.UnknownName) (message, hint string) {
 	message = u.Expression + " does not exist"
-	_, near := Nearest(u.Name, u.Known)
+	_, near := ClosestName(u.Name, u.Known)
 	if near || len(u.Known) <= listedNames {
 		return message, HintAmong(u.Name, u.Known)
 	}
@@ -84,7 +84,7 @@ func (s *Static) FirstUnwritten(path []string) (at int, known []string) {
 		}
 	case len(path) > 4 && path[0] == "live" && s.index.HoldsData(path[1], path[2]) && slices.Contains([]string{"data", "binaryData", "stringData"}, path[3]):
 		if at, known := s.index.FirstUnwritten(path[1], path[2:]); at > 1 {
-			if _, near := Nearest(path[at+2], known); near {
+			if _, near := ClosestName(path[at+2], known); near {
 				return at + 2, known
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/fieldpath"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program/syntax"
 )
 
@@ -90,7 +91,7 @@ func namesIn(v cue.Value) []string {
 	if items, err := v.List(); err == nil {
 		for i := 0; items.Next(); i++ {
 			index := fmt.Sprintf("[%d]", i)
-			if name, err := lookup(items.Value(), "name").String(); err == nil {
+			if name, err := Lookup(items.Value(), "name").String(); err == nil {
 				index = fmt.Sprintf("[name=%q]", name)
 			}
 			out = append(out, index)
@@ -108,7 +109,7 @@ func namesIn(v cue.Value) []string {
 func writtenBy(v cue.Value) []ast.Node {
 	var out []ast.Node
 	for _, n := range sourcesOf(v) {
-		if at := fault.At(n.Pos()); at.File != "" && !at.IsContract() && !slices.Contains(out, n) {
+		if at := fault.PositionAt(n.Pos()); at.File != "" && !at.IsContract() && !slices.Contains(out, n) {
 			out = append(out, n)
 		}
 	}
@@ -169,7 +170,7 @@ func known(path []string) []string {
 func (o origins) source(ref syntax.Reference) Source {
 	out := Source{Path: ref.Path, Reference: ref.Position}
 	names := known(ref.Path)
-	if v := lookup(o.root, names...); v.Exists() {
+	if v := Lookup(o.root, names...); v.Exists() {
 		if value, err := data(v); err == nil {
 			out.Value = elements(value, ref.Path[len(names):])
 		}
@@ -188,7 +189,7 @@ func (o origins) source(ref syntax.Reference) Source {
 				out.Given, out.By = true, l.Origin
 			}
 		}
-		out.Schema = authored(lookup(o.root, names...))
+		out.Schema = authored(Lookup(o.root, names...))
 		out.Secret = slices.ContainsFunc(o.content.External, func(r syntax.Reference) bool {
 			return within(names, known(r.Path)) || within(known(r.Path), names)
 		})
@@ -239,28 +240,28 @@ func ofEach(value any, path []string) any {
 
 // observed completes the source of a live object or an input.
 func (o origins) observed(out *Source, names []string) {
-	var object map[string]any
+	var content map[string]any
 	below := names
 	switch {
 	case names[0] == "live" && len(names) > 2:
-		object, below = o.session.Live[names[1]][names[2]], names[3:]
+		content, below = o.session.Live[names[1]][names[2]], names[3:]
 	case names[0] == "inputs" && len(names) > 1:
 		below = names[min(3, len(names)):]
 		for _, found := range o.session.Inputs[names[1]].Objects {
 			if u := (&unstructured.Unstructured{Object: found}); len(names) < 4 || names[2] == "object" || u.GetName() == names[3] {
-				object = found
+				content = found
 			}
 		}
 		if len(names) > 2 && names[2] == "objects" {
 			below = names[min(4, len(names)):]
 		}
 	}
-	u := unstructured.Unstructured{Object: object}
-	if object != nil {
+	u := unstructured.Unstructured{Object: content}
+	if content != nil {
 		out.Object = u.GetKind() + "/" + u.GetName()
-		out.Given = has(object, below)
+		out.Given = has(content, below)
 	}
-	out.Secret = isSecret(object) && (len(below) == 0 || slices.Contains(secretFields, below[0]))
+	out.Secret = object.MayBeSecretIn(content) && (len(below) == 0 || slices.Contains(secretFields, below[0]))
 }
 
 // declared returns the lines that declare a field of the spec, and its default.

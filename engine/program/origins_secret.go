@@ -7,22 +7,23 @@ import (
 	"cuelang.org/go/cue/ast"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program/syntax"
 )
 
 // contentOfSecrets returns the nodes in the author's files that the content of Secrets comes from, or of objects that
 // may turn out to be Secrets.
 func (o origins) contentOfSecrets() []ast.Node {
-	all := []cue.Value{lookup(o.root, "components")}
-	for _, phase := range Phases {
-		all = append(all, lookup(o.root, "hooks", string(phase)))
+	all := []cue.Value{Lookup(o.root, "components")}
+	for _, phase := range HookPhases {
+		all = append(all, Lookup(o.root, "hooks", string(phase)))
 	}
 	var out []ast.Node
 	for _, components := range all {
 		for _, component := range fields(components) {
-			for _, object := range fields(lookup(component, "objects")) {
-				if kind, err := lookup(object, "kind").String(); err != nil || kind == secretKind {
-					out = append(out, contentOf(object)...)
+			for _, o := range fields(Lookup(component, "objects")) {
+				if kind, err := Lookup(o, "kind").String(); err != nil || object.MayBeSecret(kind) {
+					out = append(out, contentOf(o)...)
 				}
 			}
 		}
@@ -34,7 +35,7 @@ func (o origins) contentOfSecrets() []ast.Node {
 func contentOf(secret cue.Value) []ast.Node {
 	var out []ast.Node
 	for _, name := range secretFields {
-		content := lookup(secret, name)
+		content := Lookup(secret, name)
 		out = append(out, writtenBy(content)...)
 		for _, value := range fields(content) {
 			out = append(out, writtenBy(value)...)

@@ -77,7 +77,7 @@ func (c *componentEvaluator) predicate(name string, v cue.Value) Predicate {
 		out.Verdict, out.Detail = False, cmp.Or(comparison(expr), inputMissing(expr))
 		return out
 	}
-	own, others := ofComponent(c.out.Name, fault.Of(v.Validate(), v))
+	own, others := ofComponent(c.out.Name, fault.FromCUE(v.Validate(), v))
 	switch {
 	case len(own) > 0:
 		out.Verdict, out.Detail = Broken, own[0].Message
@@ -85,7 +85,7 @@ func (c *componentEvaluator) predicate(name string, v cue.Value) Predicate {
 		out.Verdict, out.Detail = Unknown, others[0].Located()
 	default:
 		out.Verdict, out.Detail = Unknown, c.missingIn(expr, err)
-		c.noteNeedsPerson(&out, fault.Of(err, v))
+		c.noteNeedsPerson(&out, fault.FromCUE(err, v))
 	}
 	return out
 }
@@ -113,7 +113,7 @@ func (c *componentEvaluator) noteNeedsPerson(out *Predicate, faults fault.Faults
 func (c *componentEvaluator) locate(p *Predicate, condition cue.Value) cue.Value {
 	expr := authorExpr(condition)
 	if node := ExpressionOf(expr); node != nil {
-		p.Position, p.Source = fault.At(node.Pos()), syntax.Source(node)
+		p.Position, p.Source = fault.PositionAt(node.Pos()), syntax.Source(node)
 	}
 	p.Position = c.definition.placed(p.Position, c.definition.below(condition.Path().String()))
 	return expr
@@ -182,7 +182,7 @@ func (c *componentEvaluator) missingIn(v cue.Value, err error) string {
 	if path, ok := firstMissing(v, 4); ok {
 		return path + notThere
 	}
-	for _, f := range fault.Of(err, v) {
+	for _, f := range fault.FromCUE(err, v) {
 		return c.explained(f).Message
 	}
 	return err.Error()

@@ -84,7 +84,7 @@ func TestWhateverThePackageRefersToOfAnInputIsThere(t *testing.T) {
 			p := compile(t, row.inputs+row.beside+"\ncomponents: web: verify: it: "+row.verify+"\n")
 			s := session(t, `{}`, `{}`)
 			object := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "it"}, "data": map[string]any{"key": "v", "other": "w"}}
-			s.Inputs = map[string]program.Found{"it": {Several: row.inputs == several, Objects: []map[string]any{object}}}
+			s.Inputs = map[string]program.FoundInput{"it": {Several: row.inputs == several, Objects: []map[string]any{object}}}
 			if v := evaluate(t, p, s).Components[0].Verify; len(v) != 1 || v[0].Verdict != program.True {
 				t.Errorf("got %+v", v)
 			}
@@ -105,7 +105,7 @@ components: web: objects: c: {apiVersion: "v1", kind: "ConfigMap", metadata: nam
 		s := session(t, `{}`, `{}`)
 		meta, _ := s.CR["metadata"].(map[string]any)
 		meta["uid"], meta["labels"] = "1", labels
-		s.Inputs = map[string]program.Found{"it": {Objects: []map[string]any{{"kind": "ConfigMap", "metadata": map[string]any{"name": "it"}, "data": data}}}}
+		s.Inputs = map[string]program.FoundInput{"it": {Objects: []map[string]any{{"kind": "ConfigMap", "metadata": map[string]any{"name": "it"}, "data": data}}}}
 		return p.Views().Of(s).Whole()
 	}
 	first := with(map[string]any{"team": "a"}, map[string]any{"key": "v"})

@@ -65,9 +65,9 @@ func (r Reach) Namespaces(kind schema.GroupKind) []string {
 	return slices.Sorted(maps.Keys(r.kinds[kind].namespaces))
 }
 
-// Beyond reports whether the package may own anything beyond the namespace of the custom
+// OwnsBeyondNamespace reports whether the package may own anything beyond the namespace of the custom
 // resource.
-func (r Reach) Beyond() bool {
+func (r Reach) OwnsBeyondNamespace() bool {
 	for _, e := range r.kinds {
 		if !e.readOnly {
 			return true
@@ -76,8 +76,8 @@ func (r Reach) Beyond() bool {
 	return false
 }
 
-// Open reports whether the reach of a kind includes namespaces by pattern instead of by name.
-func (r Reach) Open(kind schema.GroupKind) bool {
+// HasPattern reports whether the reach of a kind includes namespaces by pattern instead of by name.
+func (r Reach) HasPattern(kind schema.GroupKind) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(r.kinds[kind].namespaces)), func(pattern string) bool {
 		return strings.HasSuffix(pattern, anyNamespace)
 	})
@@ -139,9 +139,9 @@ func (p *Program) Reach() Reach { return p.reach }
 // readReach reads the reach that the package declares.
 func readReach(static cue.Value) Reach {
 	r := Reach{kinds: map[schema.GroupKind]extent{}}
-	for name, v := range fields(lookup(static, "reach")) {
-		e := extent{readOnly: stringOr(lookup(v, "access"), "") == "read", namespaces: map[string]bool{}}
-		for namespace, yes := range fields(lookup(v, "namespaces")) {
+	for name, v := range fields(Lookup(static, "reach")) {
+		e := extent{readOnly: stringOr(Lookup(v, "access"), "") == "read", namespaces: map[string]bool{}}
+		for namespace, yes := range fields(Lookup(v, "namespaces")) {
 			e.namespaces[namespace], _ = yes.Bool()
 		}
 		r.kinds[schema.ParseGroupKind(name)] = e

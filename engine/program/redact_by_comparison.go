@@ -14,6 +14,7 @@ import (
 	"cuelang.org/go/cue"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program/syntax"
 )
 
@@ -38,14 +39,6 @@ var secretFields = syntax.SecretFields
 // lastApplied is where kubectl keeps the whole content of an object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// isSecret reports whether an object is a Secret. An object without a kind counts as one.
-func isSecret(object map[string]any) bool {
-	kind := object["kind"]
-	return kind == secretKind || kind == nil || kind == ""
-}
-
-const secretKind = syntax.SecretKind
-
 // blind returns a session with other values in place of the secret ones, and whether there are
 // any: the content of Secrets that the package reads or owns, and the fields of the spec that it
 // renders Secrets from.
@@ -64,11 +57,11 @@ func (s *Secrets) blind(session Session, r Rollout) (Session, bool) {
 }
 
 // rendersOther reports whether an object is known to be rendered as a kind other than Secret.
-func rendersOther(r Rollout, component, object string) bool {
+func rendersOther(r Rollout, component, name string) bool {
 	for _, c := range r.Components {
 		for _, o := range c.Objects {
-			if c.Name == component && o.Name == object {
-				return o.Identity.Kind != "" && o.Identity.Kind != secretKind
+			if c.Name == component && o.Name == name {
+				return !object.MayBeSecret(o.Identity.Kind)
 			}
 		}
 	}
@@ -79,11 +72,11 @@ func rendersOther(r Rollout, component, object string) bool {
 type blinder struct{ changed bool }
 
 // object returns an object with other values in place of its secret ones.
-func (b *blinder) object(object map[string]any) map[string]any {
-	if !isSecret(object) {
-		return object
+func (b *blinder) object(content map[string]any) map[string]any {
+	if !object.MayBeSecretIn(content) {
+		return content
 	}
-	out := object
+	out := content
 	for _, field := range secretFields {
 		of := encodedOther
 		if field == "stringData" {

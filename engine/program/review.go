@@ -64,7 +64,7 @@ func (p *Program) Review(s Session) (out Review, err error) {
 
 // specWithDefaults returns the spec of an evaluated custom resource, or nil if it is not data.
 func specWithDefaults(root cue.Value) map[string]any {
-	spec, err := data(lookup(root, "cr", "spec"))
+	spec, err := data(Lookup(root, "cr", "spec"))
 	if err != nil {
 		return nil
 	}
@@ -75,7 +75,7 @@ func specWithDefaults(root cue.Value) map[string]any {
 // labelsOf returns the labels that an evaluated package computes. An incomplete one is left out.
 func labelsOf(root cue.Value) map[string]string {
 	out := map[string]string{}
-	for key, v := range fields(lookup(root, "admission", "labels")) {
+	for key, v := range fields(Lookup(root, "admission", "labels")) {
 		if text, err := v.String(); err == nil && len(out) < maxLabels {
 			out[key] = text
 		}
@@ -87,7 +87,7 @@ func labelsOf(root cue.Value) map[string]string {
 // and so is one that quotes what the package keeps in a Secret.
 func (s *Secrets) warningsOf(root cue.Value) []string {
 	texts := map[string]string{}
-	for name, v := range fields(lookup(root, "admission", "warnings")) {
+	for name, v := range fields(Lookup(root, "admission", "warnings")) {
 		if text, err := v.String(); err == nil && text != "" && !s.reveals(text) {
 			texts[name] = shortened(text)
 		}
@@ -128,11 +128,11 @@ func (p *Program) Admission() Admission { return p.admission }
 
 // readAdmission reads what the package says in general about requests.
 func readAdmission(static cue.Value, index *syntax.Index) (out Admission, faults fault.Faults) {
-	policy, err := lookup(static, "admission", "failurePolicy").String()
+	policy, err := Lookup(static, "admission", "failurePolicy").String()
 	if err != nil && cue.IsIncomplete(err) { // CUE reports all other errors
 		faults = fault.Faults{{
 			Position: index.PositionOf("admission"), Path: "admission.failurePolicy",
-			Message: "the policy is written out: the API server asks for it while nobody answers",
+			Message: "the policy is written out: the API server applies it while no operator answers",
 		}}
 	}
 	return Admission{FailsClosed: policy == "Fail"}, faults

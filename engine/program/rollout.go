@@ -162,22 +162,22 @@ const (
 	UntilApplied Until = "applied"
 )
 
-// Origin says where an edge comes from.
-type Origin string
+// EdgeOrigin says where an edge comes from.
+type EdgeOrigin string
 
 // Where an edge comes from.
 const (
 	// Declared edges are written in dependsOn.
-	Declared Origin = "declared"
+	Declared EdgeOrigin = "declared"
 	// Derived edges come from a reference to outputs or live objects.
-	Derived Origin = "derived"
+	Derived EdgeOrigin = "derived"
 )
 
 // An Edge is a dependency on another component.
 type Edge struct {
 	To     string
 	Until  Until
-	Origin Origin
+	Origin EdgeOrigin
 	// Optional edges do not exclude the dependent with its dependency. A derived
 	// edge is optional: whether the reference matters shows in the rendering.
 	Optional bool

@@ -16,14 +16,14 @@ type Session struct {
 	// that does not exist has no entry.
 	Live map[string]map[string]map[string]any
 	// Inputs holds what was found of the package's inputs, by their names.
-	Inputs map[string]Found
+	Inputs map[string]FoundInput
 	// Config are the layers of configuration over the package's defaults, the
 	// weakest first.
 	Config []Layer
 }
 
-// Found is what was found of one input.
-type Found struct {
+// FoundInput is what was found of one input.
+type FoundInput struct {
 	// Several is true if the input has a selector.
 	Several bool
 	// Objects are what was found, by name.
@@ -41,13 +41,13 @@ func (s Session) withObjects(live func(component, name string, object map[string
 			out.Live[component][name] = live(component, name, object)
 		}
 	}
-	out.Inputs = make(map[string]Found, len(s.Inputs))
+	out.Inputs = make(map[string]FoundInput, len(s.Inputs))
 	for name, found := range s.Inputs {
 		objects := make([]map[string]any, len(found.Objects))
 		for i, object := range found.Objects {
 			objects[i] = input(object)
 		}
-		out.Inputs[name] = Found{Several: found.Several, Objects: objects}
+		out.Inputs[name] = FoundInput{Several: found.Several, Objects: objects}
 	}
 	return out
 }

@@ -22,7 +22,7 @@ type Static struct {
 	value    cue.Value
 	contract contract
 	// unknown are the names that imported packages do not have, by where CUE stops at them.
-	unknown map[fault.Origin]syntax.UnknownName
+	unknown map[fault.TokenPosition]syntax.UnknownName
 }
 
 // vocabularyFaults returns the fields that the contract does not have. CUE accepts
@@ -33,7 +33,7 @@ func (s *Static) vocabularyFaults() fault.Faults {
 	out := unknownMembers(nil, s.index.Fields(), controller)
 	// A value from a reference is not written in place.
 	closed := controller.Unify(s.value)
-	for _, f := range fault.Of(closed.Validate(), closed) {
+	for _, f := range fault.FromCUE(closed.Validate(), closed) {
 		f.Path = strings.TrimPrefix(f.Path, "#Controller.")
 		if name, known, ok := unknownField(closed, f); ok && !covered(out, f) {
 			f.Hint = HintAmong(name, known)
@@ -82,7 +82,7 @@ func unknownHint(name string, root bool, schema cue.Value) string {
 	if len(known) == 0 {
 		return patternHint(schema)
 	}
-	if _, near := Nearest(name, known); near || !root {
+	if _, near := ClosestName(name, known); near || !root {
 		return HintAmong(name, known)
 	}
 	return fmt.Sprintf("fields of your own are written _%s (hidden) or #%s (a definition); %s",
@@ -97,7 +97,7 @@ func (s *Static) Parts() []string {
 // CRSchema returns the schema of the custom resource: a tree of its own with each
 // call, see fill.
 func (s *Static) CRSchema() cue.Value {
-	return lookup(s.compiled.fill(nil), "cr")
+	return Lookup(s.compiled.fill(nil), "cr")
 }
 
 // Template returns the components of the package, evaluated without a custom resource. They
@@ -129,10 +129,10 @@ func (s *Static) KindAt(path []string) string {
 	return cmp.Or(stringOr(s.value.LookupPath(cue.MakePath(sels...)), ""), s.index.Secrets().KindAt(path))
 }
 
-// Nearest returns the candidate that a misspelled name most likely means: the
+// ClosestName returns the candidate that a misspelled name most likely means: the
 // one at the smallest edit distance, if that is at most a third of its length, or one
 // in a short one.
-func Nearest(name string, candidates []string) (string, bool) {
+func ClosestName(name string, candidates []string) (string, bool) {
 	best, distance := "", max(len(name)/3, min(len(name)/2, 1))+1
 	for _, c := range candidates {
 		if d := levenshtein(strings.ToLower(name), strings.ToLower(c)); d < distance {

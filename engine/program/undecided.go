@@ -31,7 +31,7 @@ func comprehensionsOf(v cue.Value) (comprehensionState, fault.Faults) {
 	}
 	switch why := ownFaults(v); {
 	case len(why) == 0:
-		return masked, fault.Of(v.Err(), v)
+		return masked, fault.FromCUE(v.Err(), v)
 	case !cue.IsIncomplete(v.Err()):
 		return wrong, why
 	default:
@@ -65,16 +65,16 @@ func (e *evaluator) hold(evaluated []Component, components cue.Value) ([]Compone
 			case c.Component == "":
 				return nil, e.unlistable(why[at])
 			default:
-				evaluated = e.holdOne(evaluated, c, unplaced(why[at], is))
+				evaluated = e.holdOne(evaluated, c, withoutPath(why[at], is))
 			}
 		}
 	}
 	return evaluated, nil
 }
 
-// unplaced returns the reason of a hold without its path, unless that is the path of a faulty
+// withoutPath returns the reason of a hold without its path, unless that is the path of a faulty
 // field. The path of the struct itself is of no use to a person.
-func unplaced(why fault.Fault, is comprehensionState) fault.Fault {
+func withoutPath(why fault.Fault, is comprehensionState) fault.Fault {
 	if is != masked {
 		why.Path = ""
 	}
@@ -138,7 +138,7 @@ func (c *componentEvaluator) holdParts(why fault.Fault) {
 	}
 	c.missFrom(&c.out, why)
 	for _, part := range parts {
-		c.holdPart(&c.out, part, unplaced(why, someUndecided))
+		c.holdPart(&c.out, part, withoutPath(why, someUndecided))
 	}
 }
 
@@ -178,7 +178,7 @@ func ownFaults(v cue.Value) fault.Faults {
 	if !cue.IsIncomplete(err) && hasFaultyField(v) {
 		return nil
 	}
-	return fault.Of(err, v)
+	return fault.FromCUE(err, v)
 }
 
 func hasFaultyField(v cue.Value) bool {

@@ -19,7 +19,7 @@ func (e *evaluator) invalid(filling map[string]any) fault.Faults {
 	// after the other. Values that are known to be wrong are removed before the next round.
 	for range maxRounds {
 		fresh := 0
-		for _, f := range e.crFaults(lookup(e.compiled.fill(filling), "cr")) {
+		for _, f := range e.crFaults(Lookup(e.compiled.fill(filling), "cr")) {
 			known := slices.ContainsFunc(out, func(o fault.Fault) bool { return o.Path == f.Path })
 			if !known {
 				out = append(out, f)
@@ -44,7 +44,7 @@ func (e *evaluator) crFaults(cr cue.Value) fault.Faults {
 	if err == nil {
 		return nil
 	}
-	faults, schema := fault.Of(err, cr), e.static.CRSchema()
+	faults, schema := fault.FromCUE(err, cr), e.static.CRSchema()
 	for i, f := range faults {
 		// The user of the resource knows spec.replicas, not cr.spec.replicas.
 		f.Path = strings.TrimPrefix(f.Path, "cr.")

@@ -13,8 +13,8 @@ import (
 	"operetta.dev/engine/object"
 )
 
-// lookup returns the value at a path of fields. It may not exist.
-func lookup(v cue.Value, path ...string) cue.Value {
+// Lookup returns the value at a path of fields. It may not exist.
+func Lookup(v cue.Value, path ...string) cue.Value {
 	sels := make([]cue.Selector, len(path))
 	for i, name := range path {
 		sels[i] = cue.Str(name)
@@ -68,7 +68,7 @@ func toGo(v cue.Value) (any, error) {
 
 // unfit returns the fault of a concrete value that cannot be part of a Kubernetes object.
 func unfit(v cue.Value, message string) fault.Fault {
-	return fault.Fault{Position: fault.At(v.Pos()), Path: v.Path().String(), Message: message}
+	return fault.Fault{Position: fault.PositionAt(v.Pos()), Path: v.Path().String(), Message: message}
 }
 
 func structToGo(v cue.Value) (any, error) {
@@ -138,7 +138,7 @@ func refOf(v cue.Value) object.Ref {
 		GroupVersionKind: schema.FromAPIVersionAndKind(at(cue.Str("apiVersion")), at(cue.Str("kind"))),
 		Name:             at(cue.Str("metadata"), cue.Str("name")),
 	}
-	namespace := lookup(v, "metadata", "namespace")
+	namespace := Lookup(v, "metadata", "namespace")
 	if namespace.Exists() {
 		out.Namespace = stringOr(namespace, "")
 		if out.Namespace == "" {

@@ -3,6 +3,7 @@ package program
 import (
 	"slices"
 
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/template"
 )
@@ -170,9 +171,9 @@ func (s Session) secrets() map[string]any {
 	var out map[string]any
 	for component, objects := range s.Live {
 		var kinds map[string]any
-		for name, object := range objects {
-			if isSecret(object) {
-				kinds = with(kinds, name, object["kind"])
+		for name, content := range objects {
+			if object.MayBeSecretIn(content) {
+				kinds = with(kinds, name, content["kind"])
 			}
 		}
 		if len(kinds) > 0 {
@@ -181,10 +182,10 @@ func (s Session) secrets() map[string]any {
 	}
 	var inputs map[string]any
 	for name, found := range s.Inputs {
-		if slices.ContainsFunc(found.Objects, isSecret) {
+		if slices.ContainsFunc(found.Objects, object.MayBeSecretIn) {
 			kinds := make([]any, len(found.Objects))
-			for i, object := range found.Objects {
-				kinds[i] = object["kind"]
+			for i, content := range found.Objects {
+				kinds[i] = content["kind"]
 			}
 			inputs = with(inputs, name, kinds)
 		}
@@ -195,9 +196,9 @@ func (s Session) secrets() map[string]any {
 	return out
 }
 
-// Bounded reports whether a view, and the rollout that was made of it without Evaluate, are within
+// WithinLimits reports whether a view, and the rollout that was made of it without Evaluate, are within
 // the limits of the package. Evaluate says what is beyond which of them.
-func (v *Views) Bounded(view View, r Rollout) bool {
+func (v *Views) WithinLimits(view View, r Rollout) bool {
 	if !v.limits.holds(view) {
 		return false
 	}

@@ -18,7 +18,7 @@ components: web: objects: c: {apiVersion: "v1", kind: "ConfigMap", metadata: nam
 		t.Helper()
 		s := session(t, `{}`, `{}`)
 		s.CR["metadata"].(map[string]any)["uid"] = "1"
-		s.Inputs = map[string]program.Found{"it": {Objects: []map[string]any{{
+		s.Inputs = map[string]program.FoundInput{"it": {Objects: []map[string]any{{
 			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "it", "namespace": "town", "uid": "u"}, "data": map[string]any{"key": secret},
 		}}}}
 		r, err := p.Evaluate(s)

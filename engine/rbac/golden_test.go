@@ -20,8 +20,8 @@ import (
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	engine := map[rbac.Permission]bool{}
-	for _, namespace := range []string{"", "home"} {
-		for _, p := range rbac.Permissions(nil, nil, nil, rbac.Options{Namespaces: object.OneNamespace(namespace)}) {
+	for _, namespaces := range []object.Namespaces{nil, {"home"}} {
+		for _, p := range rbac.Permissions(nil, nil, nil, rbac.Options{Namespaces: namespaces}) {
 			engine[p] = true
 		}
 	}
@@ -40,9 +40,9 @@ func TestPermissions(t *testing.T) {
 			return
 		}
 		served := rbac.Package{Uses: uses, Kind: p.GroupVersionKind().GroupKind(), Plural: "shops"}
-		for file, namespace := range map[string]string{"everywhere": "", "one namespace": "home"} {
+		for file, namespaces := range map[string]object.Namespaces{"everywhere": nil, "one namespace": {"home"}} {
 			var lines []string
-			for _, permission := range rbac.Permissions([]rbac.Package{served}, rbac.Plurals{}, nil, rbac.Options{Namespaces: object.OneNamespace(namespace)}) {
+			for _, permission := range rbac.Permissions([]rbac.Package{served}, rbac.Plurals{}, nil, rbac.Options{Namespaces: namespaces}) {
 				if !engine[permission] {
 					lines = append(lines, permission.String())
 				}
@@ -79,7 +79,7 @@ func TestAShadowOnlyReads(t *testing.T) {
 		{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Writes: true, Elsewhere: []string{"far"}},
 		{GroupKind: schema.GroupKind{Kind: "Secret"}},
 	}
-	p := rbac.Package{Uses: vet.Uses{Kinds: kinds, Binds: []vet.Bind{{Role: "admin"}}}, Kind: schema.GroupKind{Group: "example.com", Kind: "Shop"}, Plural: "shops"}
+	p := rbac.Package{Uses: vet.Uses{Kinds: kinds, Binds: []vet.BoundRole{{Role: "admin"}}}, Kind: schema.GroupKind{Group: "example.com", Kind: "Shop"}, Plural: "shops"}
 	o := rbac.Options{Namespaces: object.Namespaces{"home"}, LeaderElectionID: "lease", InstallsCRDs: true, SecureMetrics: true, ConfigMapNamespace: "ops", ConfigMap: "config"}
 	operator := rbac.Permissions([]rbac.Package{p}, rbac.Plurals{}, []string{"shops.example.com"}, o)
 	o.Shadow = true

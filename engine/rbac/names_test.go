@@ -20,10 +20,10 @@ func identities(o rbac.Options) map[string]bool {
 			{GroupKind: schema.GroupKind{Kind: "Service"}, Scope: cluster.Namespaced, Writes: true, Elsewhere: []string{"shared"}},
 			{GroupKind: schema.GroupKind{Kind: "Namespace"}, Scope: cluster.ClusterScoped, Writes: true},
 		},
-		Binds: []vet.Bind{{Role: "view"}, {Role: "view", Place: vet.Place{Namespace: "shared"}}, {Role: "view", Place: vet.Place{Everywhere: true}}},
+		Binds: []vet.BoundRole{{Role: "view"}, {Role: "view", Place: vet.Place{Namespace: "shared"}}, {Role: "view", Place: vet.Place{Everywhere: true}}},
 	}}
 	out := map[string]bool{}
-	for _, object := range rbac.Of([]rbac.Package{p}, rbac.Plurals{}, nil, o) {
+	for _, object := range rbac.Roles([]rbac.Package{p}, rbac.Plurals{}, nil, o) {
 		about := object.(metav1.ObjectMetaAccessor).GetObjectMeta()
 		out[fmt.Sprintf("%T %s/%s", object, about.GetNamespace(), about.GetName())] = true
 	}

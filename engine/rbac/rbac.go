@@ -203,7 +203,7 @@ func (s permissions) allowUse(use vet.Use, at Permission) {
 // places returns the namespaces in which the operator uses a kind; "" is all of them. An operator of some
 // namespaces uses a kind elsewhere only as far as the package reaches.
 func (o Options) places(use vet.Use, home string) []string {
-	if home == "" || use.Scope == cluster.ClusterScoped || slices.ContainsFunc(use.Elsewhere, vet.IsOpen) {
+	if home == "" || use.Scope == cluster.ClusterScoped || slices.ContainsFunc(use.Elsewhere, vet.IsPattern) {
 		return []string{""}
 	}
 	return append([]string{home}, use.Elsewhere...)
@@ -284,9 +284,9 @@ func (o Options) allowReads(out permissions) {
 	}
 }
 
-// Of returns the roles that an operator of some packages needs, and the bindings of these. crds are the
+// Roles returns the roles that an operator of some packages needs, and the bindings of these. crds are the
 // names of the CustomResourceDefinitions that the operator installs.
-func Of(packages []Package, plurals Plurals, crds []string, o Options) []any {
+func Roles(packages []Package, plurals Plurals, crds []string, o Options) []any {
 	out := o.objects(o.roleName(), o.ofEngine(crds), nil)
 	for _, p := range packages {
 		by := o.as(p.Account)

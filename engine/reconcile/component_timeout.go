@@ -3,6 +3,7 @@ package reconcile
 import (
 	"time"
 
+	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
 
@@ -13,7 +14,7 @@ func (s *state) applyTimeouts(c *status.Completion) time.Duration {
 	for i, comp := range c.Components {
 		late, left := s.applyTimeout(comp)
 		c.Components[i] = late
-		next = earliest(next, left)
+		next = rollout.ShortestWait(next, left)
 	}
 	return next
 }

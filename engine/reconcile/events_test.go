@@ -73,7 +73,7 @@ components: front: {
 	b.steps()
 	b.expectEvents("it is wrong, which a dry run does not tell for certain", "Updated: Updated Deployment default/web of component web", "Failed: web: ConfigMap default/settings: applying: no such field (shop/body.cue:6); front waits for it")
 
-	b.memory.Refuse(func(before, after *unstructured.Unstructured) error {
+	b.memory.SetAdmission(func(before, after *unstructured.Unstructured) error {
 		if before != nil && after != nil && before.GetName() == "settings" {
 			return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "settings", field.ErrorList{field.Invalid(field.NewPath("data"), "", "field is immutable")})
 		}
@@ -84,7 +84,7 @@ components: front: {
 	b.expectEvents("it is offered again, and cannot be changed", "Deleted: Deleted ConfigMap default/settings of component web to create it anew",
 		"Created: Created ConfigMap default/settings of component web", "BecameReady: all components are verified: 2/2")
 
-	b.memory.Refuse(func(before, after *unstructured.Unstructured) error {
+	b.memory.SetAdmission(func(before, after *unstructured.Unstructured) error {
 		if after == nil && before.GetKind() == "ConfigMap" {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "front", errors.New("the webhook says no"))
 		}
@@ -93,7 +93,7 @@ components: front: {
 	act(t, b.memory, deleted)
 	b.steps()
 	b.expectEvents("ten deletions are refused")
-	b.memory.Refuse(nil)
+	b.memory.SetAdmission(nil)
 	b.steps()
 	b.expectEvents("ten times its object is held", "Deleted: Deleted ConfigMap default/front of component front")
 	front := b.find("ConfigMap", "front")

@@ -41,7 +41,7 @@ type disturbed struct {
 func newDisturbed(f fault) *disturbed {
 	m := memory.New()
 	d := &disturbed{m, faulty.New(m, m), f}
-	d.seen.Disturb(f.Plan)
+	d.seen.InjectFaults(f.Plan)
 	return d
 }
 

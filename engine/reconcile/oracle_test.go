@@ -338,7 +338,7 @@ func TestARejectedSecretIsOfferedOnce(t *testing.T) {
 	b := newBench(t, pinned)
 	b.put(pinSecret("4711"))
 	refused := 0
-	b.memory.Refuse(func(_, after *unstructured.Unstructured) error {
+	b.memory.SetAdmission(func(_, after *unstructured.Unstructured) error {
 		if after == nil || after.GetName() != "own" {
 			return nil
 		}

@@ -67,7 +67,7 @@ func (s *state) holdDeletion(ctx context.Context, why string) error {
 // reportDeletionBlocked writes the status of a deletion that cannot continue, with an Event when
 // the status changes.
 func (s *state) reportDeletionBlocked(ctx context.Context, after map[string]any, message string) error {
-	if status.Same(s.before, after) {
+	if status.Equal(s.before, after) {
 		return nil
 	}
 	if err := s.write(ctx, after); err != nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/redact"
+	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/verify"
 )
 
@@ -133,7 +134,7 @@ func (p *podProblems) endReconcile(now time.Time) time.Duration {
 			continue
 		}
 		at.asked = false
-		due = earliest(due, max(time.Second, at.next.Sub(now)))
+		due = rollout.ShortestWait(due, max(time.Second, at.next.Sub(now)))
 	}
 	return due
 }

@@ -106,7 +106,7 @@ func setTreated(t *testing.T, m *memory.Cluster) {
 	if _, err := m.Put("somebody", taken); err != nil {
 		t.Fatal(err)
 	}
-	m.Refuse(func(before, after *unstructured.Unstructured) error {
+	m.SetAdmission(func(before, after *unstructured.Unstructured) error {
 		if before == nil || after == nil || after.GetName() != "fixed" {
 			return nil
 		}

@@ -58,7 +58,7 @@ type Package interface {
 	// Version identifies what the package reads of a session, except the live objects.
 	Version(session program.Session) string
 	// MayRun reports whether there may be hooks of a phase.
-	MayRun(phase program.Phase) bool
+	MayRun(phase program.HookPhase) bool
 }
 
 var _ Package = (*program.Program)(nil)
@@ -253,7 +253,7 @@ func (s *state) rebuild(ctx context.Context) error {
 	if err := s.memory.writes.rebuild(s.Now()); err != nil {
 		return err // it is removed again and again
 	}
-	objects, err := s.Cluster.Owned(ctx, s.owner.Searched(), ownership.OwnerLabel, s.owner.Label())
+	objects, err := s.Cluster.Owned(ctx, s.owner.SearchNamespace(), ownership.OwnerLabel, s.owner.Label())
 	if err != nil {
 		return fmt.Errorf("rebuilding the inventory: %w", err)
 	}
@@ -281,8 +281,8 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	}
 	limited := s.limitEvaluations(in)
 	result, failure := s.run(ctx, limited, in)
-	result.RetryAfter = earliest(earliest(result.RetryAfter, limited.retryAfter), s.memory.podProblems.endReconcile(s.Now()))
-	result.RequeueAfter = earliest(result.RequeueAfter, result.RetryAfter)
+	result.RetryAfter = rollout.ShortestWait(result.RetryAfter, limited.retryAfter, s.memory.podProblems.endReconcile(s.Now()))
+	result.RequeueAfter = rollout.ShortestWait(result.RequeueAfter, result.RetryAfter)
 	again, err := s.conclude(ctx, result, failure)
 	s.noteNoop(result, again, err)
 	return again, err
@@ -312,7 +312,7 @@ func (s *state) mayBeInSync() bool {
 func (s *state) isReported(result rollout.Result) bool {
 	would := *s
 	would.inventory, would.hookStates = result.Inventory, result.HookStates
-	return status.Same(s.before, would.build(result.Completion)) && (!result.NeedsFinalizer || slices.Contains(s.cr.GetFinalizers(), Finalizer))
+	return status.Equal(s.before, would.build(result.Completion)) && (!result.NeedsFinalizer || slices.Contains(s.cr.GetFinalizers(), Finalizer))
 }
 
 // reportNotStarted reports a rollout that cannot start. The objects stay as they are.
@@ -385,20 +385,12 @@ func (s *state) conclude(ctx context.Context, result rollout.Result, failure err
 			return 0, err
 		}
 	}
-	due := earliest(result.RequeueAfter, s.applyTimeouts(&result.Completion))
+	due := rollout.ShortestWait(result.RequeueAfter, s.applyTimeouts(&result.Completion))
 	again, err := s.report(ctx, result)
 	if err != nil {
 		return due, errors.Join(failure, err)
 	}
-	return earliest(due, again), errors.Join(failure, s.reportPatches(ctx, result))
-}
-
-// earliest returns the shorter of two waits, of which 0 is none.
-func earliest(a, b time.Duration) time.Duration {
-	if a == 0 || (b != 0 && b < a) {
-		return b
-	}
-	return a
+	return rollout.ShortestWait(due, again), errors.Join(failure, s.reportPatches(ctx, result))
 }
 
 // writeAhead stores an inventory before its objects are written, and before that the finalizer, if

@@ -47,7 +47,7 @@ func TestWhatTheAPIServerRejectsIsOfferedAgainWhenSomethingHasChanged(t *testing
 			b := newBench(t, rejectable)
 			b.rest()
 			offers := 0
-			b.memory.Refuse(func(_, after *unstructured.Unstructured) error {
+			b.memory.SetAdmission(func(_, after *unstructured.Unstructured) error {
 				if after == nil || after.GetName() != "wrong" {
 					return nil
 				}
@@ -80,7 +80,7 @@ components: web: objects: {
 }`)
 	b.rest()
 	offers := map[string]int{}
-	b.memory.Refuse(func(_, after *unstructured.Unstructured) error {
+	b.memory.SetAdmission(func(_, after *unstructured.Unstructured) error {
 		if after == nil || after.GetKind() != "ConfigMap" {
 			return nil
 		}

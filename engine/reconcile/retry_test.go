@@ -26,7 +26,7 @@ hooks: afterDeploy: done: objects: o: {apiVersion: "v1", kind: "ConfigMap", meta
 
 // refuse makes the cluster refuse an object as admission does.
 func (b *bench) refuse(kind, name string, err error) {
-	b.memory.Refuse(func(_, after *unstructured.Unstructured) error {
+	b.memory.SetAdmission(func(_, after *unstructured.Unstructured) error {
 		if after != nil && after.GetKind() == kind && after.GetName() == name {
 			return err
 		}
@@ -140,7 +140,7 @@ func TestARefusalThatPassesIsNoFailure(t *testing.T) {
 			if got := b.warnings(); got != nil {
 				t.Errorf("%s: warnings %v", row.reason, got)
 			}
-			b.memory.Refuse(nil)
+			b.memory.SetAdmission(nil)
 			b.rest()
 			b.expectConditions("it recovers", "Ready", "True Ready", "False Ready", "False NotStalled")
 			if diff := cmp.Diff([]string{"hooks.afterDeploy.done"}, b.hooksRun()); diff != "" {

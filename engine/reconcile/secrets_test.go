@@ -209,7 +209,7 @@ components: config: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: 
 `)
 	b.put(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "default", "name": "tok"}, "data": map[string]any{"k": "b3BlbnNlc2FtZQ=="}})
 	b.rest()
-	b.memory.Refuse(func(before, after *unstructured.Unstructured) error {
+	b.memory.SetAdmission(func(before, after *unstructured.Unstructured) error {
 		if after == nil && before.GetName() == "shop" {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "shop", errors.New("somebody uses opensesame"))
 		}

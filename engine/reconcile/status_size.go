@@ -61,7 +61,7 @@ func (s *state) writeReducedStatus(ctx context.Context, refused error) error {
 	in.Inventory, _ = s.before[fieldInventory].([]any)
 	in.Hooks, _ = s.before[fieldHooks].([]any)
 	less := status.Build(in)
-	if status.Same(s.before, less) {
+	if status.Equal(s.before, less) {
 		return tooLarge
 	}
 	s.recordEvent(rollout.Event{Reason: string(status.ReasonStatusTooLarge), Message: statusTooLargeText, Warning: true})

@@ -182,7 +182,7 @@ func ownStatus(cr *unstructured.Unstructured) map[string]any {
 func (s *state) writeChanged(ctx context.Context, after map[string]any) error {
 	s.observe(after)
 	before := s.before
-	if status.Same(before, after) {
+	if status.Equal(before, after) {
 		return nil
 	}
 	if err := s.write(ctx, after); err != nil {

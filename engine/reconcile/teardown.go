@@ -28,7 +28,7 @@ func (s *state) teardown(ctx context.Context) (time.Duration, error) {
 // deleteObjects deletes the objects of the inventory, and needs nothing else.
 func (s *state) deleteObjects(ctx context.Context) (time.Duration, error) {
 	if slices.Contains(s.cr.GetFinalizers(), metav1.FinalizerOrphanDependents) {
-		s.inventory = s.inventory.Orphaned() // kubectl delete --cascade=orphan
+		s.inventory = s.inventory.OrphanAll() // kubectl delete --cascade=orphan
 	}
 	result, failure := rollout.Teardown(ctx, s.Cluster, s.owner, s.inventory)
 	s.inventory = result.Inventory
@@ -37,7 +37,7 @@ func (s *state) deleteObjects(ctx context.Context) (time.Duration, error) {
 		return 0, s.setFinalizers(ctx)
 	}
 	again, err := s.report(ctx, result)
-	return earliest(again, result.RequeueAfter), errors.Join(failure, err)
+	return rollout.ShortestWait(again, result.RequeueAfter), errors.Join(failure, err)
 }
 
 // beforeDelete runs the hooks before the first object is deleted, and reports whether the objects may

@@ -88,7 +88,7 @@ components: web: dependsOn: gate: {}
 		"refused": {
 			"a quota", slow, "False TimedOut",
 			func(b *bench) { b.refuse("Deployment", "web", errRefused) },
-			func(b *bench) { b.memory.Refuse(nil) },
+			func(b *bench) { b.memory.SetAdmission(nil) },
 		},
 		"failed": {
 			"somebody else's object is in the way", slow, "False OwnedByAnother",

@@ -33,8 +33,8 @@ func (s *state) startTrace(ctx context.Context) (context.Context, trace.Span) {
 	return ctx, span
 }
 
-// parentOf returns the span that a text in the format of W3C Trace Context names. It is invalid if the text is. Users write it, so
-// it is linked to, and decides nothing: it is no parent, whose sampling would count.
+// parentOf returns the span that a text in the format of W3C Trace Context names. It is invalid if the text is. Users
+// write the text, so the trace only links to the span: as a parent, it would decide whether the trace is sampled.
 func parentOf(text string) trace.SpanContext {
 	carrier := propagation.MapCarrier{"traceparent": text}
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))

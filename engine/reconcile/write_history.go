@@ -81,7 +81,7 @@ type tooOftenError struct{ wait time.Duration }
 
 // Error says why.
 func (e *tooOftenError) Error() string {
-	return "its status was written too often: somebody changes it, or its spec, all the time"
+	return "its status was written too often: another client keeps changing it, or its spec"
 }
 
 // storeInventory records that the inventory is stored. It errors with a tooOftenError if that

@@ -17,3 +17,6 @@ func Printable(text string) string {
 }
 
 func invisible(r rune) bool { return r != ' ' && !strconv.IsGraphic(r) }
+
+// OneLine returns a text on one line, with single spaces between its words.
+func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -26,6 +26,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"operetta.dev/engine/object"
 )
 
 // Mask replaces a value of a Secret.
@@ -87,14 +89,14 @@ func NewStrict() *Redactor {
 }
 
 // Add adds the values of an object if it is a Secret.
-func (r *Redactor) Add(object map[string]any) {
-	if r == nil || object["kind"] != "Secret" {
+func (r *Redactor) Add(content map[string]any) {
+	if r == nil || !object.MayBeSecretIn(content) {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.addContent(object)
-	meta, _ := object["metadata"].(map[string]any)
+	r.addContent(content)
+	meta, _ := content["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
 	if key, ok := annotations[saltAnnotation].(string); ok {
 		r.add(key, false)
@@ -108,20 +110,20 @@ func (r *Redactor) Add(object map[string]any) {
 
 // MaskSecret replaces the values in an object by Mask if it is a Secret, also in the annotations that repeat or reveal
 // them. The names of the values stay.
-func MaskSecret(object map[string]any) {
-	if object["apiVersion"] != "v1" || object["kind"] != "Secret" {
+func MaskSecret(content map[string]any) {
+	if !object.MayBeSecretIn(content) {
 		return
 	}
 	for _, field := range contentFields {
-		content, isMap := object[field].(map[string]any)
-		if !isMap && object[field] != nil {
-			object[field] = Mask
+		values, isMap := content[field].(map[string]any)
+		if !isMap && content[field] != nil {
+			content[field] = Mask
 		}
-		for name := range content {
-			content[name] = Mask
+		for name := range values {
+			values[name] = Mask
 		}
 	}
-	meta, _ := object["metadata"].(map[string]any)
+	meta, _ := content["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
 	for _, name := range []string{saltAnnotation, appliedAnnotation, lastAppliedAnnotation} {
 		if _, has := annotations[name]; has {

@@ -81,7 +81,7 @@ func (c *Client) Fetch(ctx context.Context, s Source) (*Artifact, error) {
 	if err != nil {
 		return nil, err
 	}
-	demands, err := c.demands(ref.Host+"/"+ref.Repository, s.Keys)
+	demands, err := c.requiredKeys(ref.Host+"/"+ref.Repository, s.Keys)
 	if err != nil {
 		return nil, err
 	}

@@ -121,8 +121,8 @@ func (c *Client) module(path, version string, own signature.Keys) (fs.FS, *Verif
 	return nil, nil, err
 }
 
-// fetch returns the files of a module: from the cache, or from its registry. What has to be signed never comes
-// from the cache, where anything may be that was fetched when nothing had to be.
+// fetch returns the files of a module: from the cache, or from its registry. A module that has to be signed never
+// comes from the cache, which may hold modules that were fetched before signatures were required.
 func (c *Client) fetch(v module.Version, own signature.Keys) (fs.FS, *Verified, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
 	defer cancel()
@@ -132,14 +132,14 @@ func (c *Client) fetch(v module.Version, own signature.Keys) (fs.FS, *Verified, 
 	}
 	location, known := resolver.ResolveToLocation(v.BasePath(), v.Version())
 	switch {
-	case !known && c.Notes(own): // the cache may have it nevertheless
+	case !known && c.RecordsVerification(own): // the cache may have it nevertheless
 		return nil, nil, errorf(NotAllowed, "%s has no registry according to CUE_REGISTRY, so that its signatures cannot be verified", v)
 	case !known:
 		files, err := c.fetchCached(ctx, resolver, v, "")
 		return files, &Verified{}, err
 	}
 	ref := ociref.Reference{Host: location.Host, Repository: location.Repository, Tag: location.Tag}
-	demands, err := c.demands(ref.Host+"/"+ref.Repository, own)
+	demands, err := c.requiredKeys(ref.Host+"/"+ref.Repository, own)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -24,7 +24,7 @@ const (
 	maxSignature = 256 << 10
 )
 
-// Verified is an artifact for which it was looked whether its signatures are those that are demanded.
+// Verified is an artifact whose signatures were checked against those that are required.
 type Verified struct {
 	// Repository is where it is, and Digest that of its manifest.
 	Repository string `json:"repository"`
@@ -33,11 +33,11 @@ type Verified struct {
 	Keys []string `json:"keys,omitempty"`
 }
 
-// demands returns the keys that a repository needs: one of each has to have signed. There are those of the policy
+// requiredKeys returns the keys that a repository needs: one of each has to have signed. There are those of the policy
 // and those of the caller, so that neither weakens the other. It errors if the policy refuses the repository.
-func (c *Client) demands(repository string, own signature.Keys) ([]signature.Keys, error) {
+func (c *Client) requiredKeys(repository string, own signature.Keys) ([]signature.Keys, error) {
 	var out []signature.Keys
-	switch demand, keys := c.options.Policy.Of(repository); demand {
+	switch demand, keys := c.options.Policy.ForRepository(repository); demand {
 	case signature.Nothing:
 	case signature.Signed:
 		out = append(out, keys)
@@ -50,9 +50,9 @@ func (c *Client) demands(repository string, own signature.Keys) ([]signature.Key
 	return out, nil
 }
 
-// Still errors if an artifact that was verified before is none that is accepted now. It asks no registry.
-func (c *Client) Still(v Verified, own signature.Keys) error {
-	demands, err := c.demands(v.Repository, own)
+// CheckVerified errors if an artifact that was verified earlier would not be accepted now. It asks no registry.
+func (c *Client) CheckVerified(v Verified, own signature.Keys) error {
+	demands, err := c.requiredKeys(v.Repository, own)
 	if err != nil {
 		return err
 	}
@@ -64,16 +64,18 @@ func (c *Client) Still(v Verified, own signature.Keys) error {
 	return nil
 }
 
-// Objects errors if files that an object of the cluster has are not accepted: nobody signs them.
-func (c *Client) Objects() error {
+// CheckUnsigned errors if the policy does not accept files from objects of the cluster, which are never signed.
+func (c *Client) CheckUnsigned() error {
 	if c.options.Policy.OfObjects() == signature.Refused {
 		return errorf(NotAllowed, "--require-signatures allows only content from registries, because nobody signs an object of the cluster")
 	}
 	return nil
 }
 
-// Notes reports whether it is noted of contents with which signatures they were accepted.
-func (c *Client) Notes(own signature.Keys) bool { return c.options.Policy != nil || len(own) > 0 }
+// RecordsVerification reports whether the signatures with which contents were accepted are recorded.
+func (c *Client) RecordsVerification(own signature.Keys) bool {
+	return c.options.Policy != nil || len(own) > 0
+}
 
 // A verification looks for signatures of one artifact.
 type verification struct {

@@ -308,10 +308,10 @@ func TestTheStricterOfThePolicyAndTheCallerWins(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if err := client.Still(*got.Verified, keys(t, tc.own...)); err != nil {
+			if err := client.CheckVerified(*got.Verified, keys(t, tc.own...)); err != nil {
 				t.Errorf("what was verified is not remembered: %v", err)
 			}
-			if err := client.Still(*got.Verified, keys(t, registrytest.NewKey(t))); err == nil {
+			if err := client.CheckVerified(*got.Verified, keys(t, registrytest.NewKey(t))); err == nil {
 				t.Error("it counts as verified by a key that has not signed it")
 			}
 		})

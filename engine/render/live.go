@@ -229,7 +229,7 @@ func (v *view) replace(ref cluster.Ref, manifest *unstructured.Unstructured, giv
 	u.SetManagedFields(fields)
 	setUID(u)
 	if live := v.world.Get(ref); live != nil {
-		if err := v.world.Cluster.Remove(ref, live.GetUID()); err != nil {
+		if err := v.world.Cluster.DeleteInBackground(ref, live.GetUID()); err != nil {
 			return err
 		}
 	}
@@ -302,7 +302,7 @@ func (v *view) absent(d reconcile.Preview) []string {
 	var out []string
 	for _, in := range d.Rollout.Inputs {
 		switch {
-		case in.OnlyOf(excluded) || len(v.read(in)) > 0:
+		case in.UsedOnlyBy(excluded) || len(v.read(in)) > 0:
 		case in.Missing != "":
 			out = append(out, "inputs."+in.Name+": "+in.Missing)
 		default:
@@ -310,7 +310,7 @@ func (v *view) absent(d reconcile.Preview) []string {
 			if in.Object == "" {
 				what += labels.FormatLabels(in.Selector)
 			}
-			out = append(out, "inputs."+in.Name+": "+what+in.Position.Behind()+" was not found; give it with --live")
+			out = append(out, "inputs."+in.Name+": "+what+in.Position.InBrackets()+" was not found; give it with --live")
 		}
 	}
 	return out

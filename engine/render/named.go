@@ -10,9 +10,9 @@ import (
 	"operetta.dev/engine/program"
 )
 
-// Named reports whether a text names an object of a component: by their names in the package, as in web, web.deployment
+// IsNamed reports whether a text names an object of a component: by their names in the package, as in web, web.deployment
 // and web/deployment, or by kind and name as kubectl takes them, as in deployment/shop.
-func Named(text, component string, o program.Object) bool {
+func IsNamed(text, component string, o program.Object) bool {
 	if slices.Contains([]string{component, component + "." + o.Name, component + "/" + o.Name}, text) {
 		return true
 	}

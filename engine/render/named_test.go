@@ -28,7 +28,7 @@ func TestAnObjectHasSeveralNames(t *testing.T) {
 		"deployment":            {"a kind alone is no name", false},
 		"":                      {"nothing is named", false},
 	} {
-		if got := render.Named(text, "web", o); got != row.want {
+		if got := render.IsNamed(text, "web", o); got != row.want {
 			t.Errorf("Named(%q) is %v: %s", text, got, row.reason)
 		}
 	}

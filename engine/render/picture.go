@@ -29,7 +29,7 @@ func (o Output) Picture(title string) picture.Picture {
 			to, shown := places[c.Name]
 			from, known := places[e.To]
 			if shown && known {
-				out.Edges = append(out.Edges, picture.Edge{From: from, To: to, Kind: Kind(e)})
+				out.Edges = append(out.Edges, picture.Edge{From: from, To: to, Kind: EdgeKind(e)})
 			}
 		}
 	}
@@ -44,8 +44,8 @@ func lineTone(of picture.Tone) picture.Tone {
 	return picture.Plain
 }
 
-// Kind returns how an edge is drawn.
-func Kind(e program.Edge) picture.Kind {
+// EdgeKind returns how an edge is drawn.
+func EdgeKind(e program.Edge) picture.Kind {
 	switch {
 	case e.Until == program.UntilApplied:
 		return picture.OrderOnly

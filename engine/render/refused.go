@@ -29,7 +29,7 @@ func (v *view) refused(d reconcile.Preview) (fault.Faults, error) {
 	}
 	found := p.Shown(p.TypeFaults(program.NewKinds(complete), &v.evaluates.last)...)
 	return redacted(d, slices.DeleteFunc(found, func(f fault.Fault) bool {
-		names := fault.Names(f.Path)
+		names := fault.SplitPath(f.Path)
 		return len(names) < 2 || names[0] != "components" || !waits[names[1]]
 	})), nil
 }

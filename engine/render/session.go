@@ -19,8 +19,8 @@ type Session struct {
 	refs map[[2]string]cluster.Ref
 }
 
-// Open returns a session and what a reconcile would do about the Input. It errors only if there is no preview.
-func Open(ctx context.Context, p *program.Program, in Input) (*Session, Output, error) {
+// NewSession returns a session and what a reconcile would do about the Input. It errors only if there is no preview.
+func NewSession(ctx context.Context, p *program.Program, in Input) (*Session, Output, error) {
 	s, d, err := open(ctx, p, in)
 	if err != nil {
 		return nil, Output{}, err

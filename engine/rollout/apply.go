@@ -374,6 +374,6 @@ func (ap applier) mark(ctx context.Context, s decision) (*unstructured.Unstructu
 	if live == nil || live.GetUID() != s.live.GetUID() {
 		return nil, fmt.Errorf("%s: it was replaced while it was being marked", s.want.Ref())
 	}
-	ownership.Remark(live, s.want)
+	ownership.CopyMarks(live, s.want)
 	return ap.Cluster.Replace(ctx, live)
 }

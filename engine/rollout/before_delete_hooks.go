@@ -94,7 +94,7 @@ func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, don
 	r.through(ctx, func(ctx context.Context) error { return r.runHooks(ctx, program.BeforeDelete) })
 	r.watchInputs()
 	pending := slices.DeleteFunc(r.components(), status.Component.Done)
-	why := r.whyNever(ctx, pending)
+	why := r.whyHooksNeverEnd(ctx, pending)
 	if why != "" {
 		r.result.Events = append(r.result.Events, hooksSkipped(why))
 		r.failures, r.result.Completion.Fault = nil, status.Component{}
@@ -116,8 +116,8 @@ func hooksSkipped(why string) Event {
 	return Event{Reason: "HooksSkipped", Warning: true, Message: "The hooks before deletion were skipped: " + why}
 }
 
-// whyNever returns why hooks that have not ended never will, or "".
-func (r *run) whyNever(ctx context.Context, pending []status.Component) string {
+// whyHooksNeverEnd returns why hooks that have not ended never will, or "".
+func (r *run) whyHooksNeverEnd(ctx context.Context, pending []status.Component) string {
 	switch {
 	case len(r.failures)+len(pending) == 0:
 		return ""

@@ -63,7 +63,7 @@ func (d *deletion) run(ctx context.Context) {
 		}
 	}
 	if d.later {
-		d.requeueAfter = sooner(d.requeueAfter, missesAgain)
+		d.requeueAfter = ShortestWait(d.requeueAfter, missesAgain)
 	}
 }
 
@@ -154,7 +154,7 @@ func (d *deletion) keep(component string, e ownership.Entry, situation ownership
 	case situation == ownership.Unproven && e.Orphan:
 		d.events = append(d.events, orphaned(ref, component))
 	case situation == ownership.Unproven:
-		d.events = append(d.events, Event{Reason: "Kept", Warning: true, Message: fmt.Sprintf("Kept %s of component %s: the marks that prove whose it is are not there; delete it if nobody needs it", ref, component)})
+		d.events = append(d.events, Event{Reason: "Kept", Warning: true, Message: fmt.Sprintf("Kept %s of component %s: the marks that prove its owner are missing; delete it if it is not needed", ref, component)})
 	case e.UIDPrefix != "": // an object without was never created
 		d.events = append(d.events, Event{Reason: "Kept", Message: fmt.Sprintf("Kept %s of component %s: it belongs to %s", ref, component, whose)})
 	}
@@ -165,7 +165,7 @@ func orphaned(ref cluster.Ref, component string) Event {
 	return Event{Reason: "Orphaned", Message: fmt.Sprintf("Left %s of component %s behind", ref, component)}
 }
 
-// outOfReach is the event of an entry of the inventory about which nothing is done.
+// outOfReach is the event of an entry of the inventory that is ignored.
 func outOfReach(ref cluster.Ref, component string) Event {
 	return Event{Reason: "OutOfReach", Warning: true, Message: fmt.Sprintf("Left %s of component %s alone: the package does not reach there, and the inventory alone proves nothing", ref, component)}
 }

@@ -25,7 +25,7 @@ func (r *run) deploy(ctx context.Context) error {
 		if err != nil || !wrote || !r.reopen(ctx, done) {
 			return err
 		}
-		if err := r.each(ctx, r.stampAll, r.growInventory, r.storeInventory); err != nil {
+		if err := r.runPhases(ctx, r.stampAll, r.growInventory, r.storeInventory); err != nil {
 			return err
 		}
 	}
@@ -39,7 +39,7 @@ func (r *run) deployLayers(ctx context.Context, done map[string]bool) (bool, err
 		if r.applyLayer(ctx, layer) {
 			wrote = true
 			// The answers may complete other components, or change the graph behind the layer.
-			if err := r.each(ctx, r.evaluateAnswers, r.plan, r.stampAll, r.growInventory, r.storeInventory); err != nil {
+			if err := r.runPhases(ctx, r.evaluateAnswers, r.plan, r.stampAll, r.growInventory, r.storeInventory); err != nil {
 				return wrote, err
 			}
 		}
@@ -50,7 +50,7 @@ func (r *run) deployLayers(ctx context.Context, done map[string]bool) (bool, err
 				r.outcomes[name] = r.judge(ctx, c)
 				r.judged[name] = true
 			} else {
-				r.outcomes[name] = r.untouched(ctx, c, o)
+				r.outcomes[name] = r.notAppliedOutcome(ctx, c, o)
 			}
 		}
 	}
@@ -60,9 +60,9 @@ func (r *run) deployLayers(ctx context.Context, done map[string]bool) (bool, err
 // reasonsAnAnswerMayEnd are the reasons for which a component waits that an answer of the API server may end.
 var reasonsAnAnswerMayEnd = []status.Reason{status.ReasonDependency, status.ReasonRequirement, status.ReasonValue, status.ReasonUndecided}
 
-// reopen takes back the outcomes of components that waited for something which is there now, and
-// reports whether there are any. It does so once for each, whatever its gate says then. Those that
-// wait on say what they wait for now.
+// reopen removes the outcomes of components that waited for something that exists now, and reports whether there are
+// any. It does so once for each component, whatever its gate decides then. A component that still waits gets a
+// message about what it waits for now.
 func (r *run) reopen(ctx context.Context, done map[string]bool) bool {
 	found := false
 	for _, name := range r.graph.Nodes() {
@@ -72,7 +72,7 @@ func (r *run) reopen(ctx context.Context, done map[string]bool) bool {
 		c, _ := r.component(name)
 		delete(r.outcomes, name)
 		if blocked, closed := r.gate(c); closed {
-			r.outcomes[name] = r.untouched(ctx, c, blocked)
+			r.outcomes[name] = r.notAppliedOutcome(ctx, c, blocked)
 			continue
 		}
 		r.gated[name] = false
@@ -82,8 +82,8 @@ func (r *run) reopen(ctx context.Context, done map[string]bool) bool {
 	return found
 }
 
-// each runs phases until one of them fails.
-func (r *run) each(ctx context.Context, phases ...phase) error {
+// runPhases runs phases until one of them fails.
+func (r *run) runPhases(ctx context.Context, phases ...phase) error {
 	for _, phase := range phases {
 		if err := phase(ctx); err != nil {
 			return err
@@ -152,7 +152,7 @@ func (r *run) collect(name string, a application) bool {
 		r.written[w.want.Ref().Identity()] = w.result
 		r.noteChange(w)
 	}
-	r.inventory = r.inventory.Applied(r.in.Owner.Namespace, a.inSync...)
+	r.inventory = r.inventory.WithDigests(r.in.Owner.Namespace, a.inSync...)
 	for _, d := range a.recreated {
 		r.eventf("Deleted", "Deleted %s of component %s to create it anew", d.Ref(), d.Component)
 		delete(r.live[name], d.Object)
@@ -164,7 +164,7 @@ func (r *run) collect(name string, a application) bool {
 			r.failures = append(r.failures, f.err)
 		}
 	}
-	r.requeueAfter = sooner(r.requeueAfter, a.requeueAfter)
+	r.requeueAfter = ShortestWait(r.requeueAfter, a.requeueAfter)
 	awaited, awaits := r.awaited[name]
 	_, known := r.outcomes[name]
 	switch {

@@ -126,7 +126,7 @@ func evaluationError(err error) error {
 		return err
 	}
 	if panicked, ok := errors.AsType[*program.PanicError](err); ok {
-		return &stopError{fault: failed("", status.ReasonEvaluationFailed, oneLine(err.Error())), detail: string(panicked.Stack)}
+		return &stopError{fault: failed("", status.ReasonEvaluationFailed, joinLines(err.Error())), detail: string(panicked.Stack)}
 	}
 	if limit, over := errors.AsType[*program.LimitError](err); over {
 		reason := status.ReasonEvaluationLimit

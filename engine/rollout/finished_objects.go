@@ -47,7 +47,7 @@ func (obs *observed) findFinished() {
 				continue
 			}
 			delete(obs.live[g.Component], e.Object)
-			obs.gone[ref.Identity()] = gone{place{g.Component, e.Object, ref}, e, e.Remembered(obs.in.Owner.Namespace)}
+			obs.gone[ref.Identity()] = gone{place{g.Component, e.Object, ref}, e, e.FinishedObject(obs.in.Owner.Namespace)}
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (ev *evaluated) updateFinished(ctx context.Context) bool {
 			g, known := ev.gone[ev.refOf(ctx, o).Identity()]
 			switch {
 			case !known || c.Rendering != program.RenderedComplete:
-			case !g.entry.Ran(o.Manifest, ev.keyOf(c.Name, o)):
+			case !g.entry.RanWith(o.Manifest, ev.keyOf(c.Name, o)):
 				delete(ev.gone, g.ref.Identity())
 				changed = true
 			case !ev.renders(ctx, g.place):
@@ -123,5 +123,5 @@ func (ev *evaluated) renders(ctx context.Context, p place) bool {
 // finished reports whether an object has finished with the desired content and is gone.
 func (obs *observed) finished(d ownership.Desired) bool {
 	g, known := obs.gone[d.Ref().Identity()]
-	return known && obs.live[d.Component][d.Object] == nil && g.entry.Ran(d.Manifest.Object, d.Key)
+	return known && obs.live[d.Component][d.Object] == nil && g.entry.RanWith(d.Manifest.Object, d.Key)
 }

@@ -49,7 +49,7 @@ func (pr *progress) gateExistence(c program.Component) (status.Component, bool) 
 // gateFaults blocks a component that is invalid or has an outcome already.
 func (pr *progress) gateFaults(c program.Component) (status.Component, bool) {
 	if c.Rendering == program.RenderedInvalid {
-		return failed(c.Name, status.ReasonInvalidObject, oneLine(c.Faults.Error())), true
+		return failed(c.Name, status.ReasonInvalidObject, joinLines(c.Faults.Error())), true
 	}
 	if o, ok := pr.outcomes[c.Name]; ok {
 		return o, true
@@ -156,7 +156,8 @@ func (pr *progress) gateRendering(c program.Component) (status.Component, bool) 
 	return waiting(c.Name, status.ReasonValue, "waiting for "+status.List(missing)), true
 }
 
-func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "; ") }
+// joinLines returns a text of several lines as one, for a message.
+func joinLines(s string) string { return strings.ReplaceAll(s, "\n", "; ") }
 
 // waitsFor returns the components that keep one from being applied because they are not as far
 // as its edges ask. The gate names the first; a person who looks for what a component blocks

@@ -23,12 +23,12 @@ func (r *run) afterDeploy(ctx context.Context) error { return r.runHooks(ctx, r.
 func (r *run) afterVerify(ctx context.Context) error { return r.runHooks(ctx, r.phaseAfterVerify()) }
 
 // noPhase is the phase of no hook.
-const noPhase program.Phase = ""
+const noPhase program.HookPhase = ""
 
 // phaseAfterDeploy returns which hooks follow the deploy phase: those of success when every
 // component was applied, those of failure when one could not be. While components merely
 // wait, none do.
-func (hk *hooks) phaseAfterDeploy() program.Phase {
+func (hk *hooks) phaseAfterDeploy() program.HookPhase {
 	switch {
 	case hk.anyFailed(func(component string) bool { return !hk.judged[component] }):
 		return program.AfterDeployUnsuccessful
@@ -41,7 +41,7 @@ func (hk *hooks) phaseAfterDeploy() program.Phase {
 // phaseAfterVerify returns which hooks follow the verify phase: those of success when every
 // component and the hooks before are verified, those of failure when a component that was
 // applied has failed or timed out.
-func (hk *hooks) phaseAfterVerify() program.Phase {
+func (hk *hooks) phaseAfterVerify() program.HookPhase {
 	hk.checkTimeouts()
 	switch {
 	case hk.anyFailed(func(component string) bool { return hk.judged[component] }):
@@ -70,7 +70,7 @@ func (pr *progress) checkTimeouts() {
 }
 
 // runHooks runs the hooks of a phase, each once for its content.
-func (r *run) runHooks(ctx context.Context, phase program.Phase) error {
+func (r *run) runHooks(ctx context.Context, phase program.HookPhase) error {
 	for _, h := range r.rollout.Hooks {
 		if h.Phase != phase {
 			continue
@@ -151,7 +151,7 @@ func (hk *hooks) named(ctx context.Context, c program.Component) (program.Compon
 	if err != nil {
 		return named, digest, err
 	}
-	if done := hk.states[c.Name]; done.Digest == plain && done.State == status.Verified && !slices.ContainsFunc(c.Objects, isSecret) {
+	if done := hk.states[c.Name]; done.Digest == plain && done.State == status.Verified && !slices.ContainsFunc(c.Objects, mayBeSecret) {
 		hk.states[c.Name] = HookState{Digest: digest, State: done.State}
 		return named, digest, nil
 	}

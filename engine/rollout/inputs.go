@@ -65,7 +65,7 @@ func (obs *observed) readInputs(ctx context.Context, inputs []program.Input) (bo
 // readAll reads the inputs of the package, reports whether they differ from those that were read before, and returns
 // which are to be watched.
 func (obs *observed) readAll(ctx context.Context, inputs []program.Input) (bool, []program.Input, error) {
-	found := map[string]program.Found{}
+	found := map[string]program.FoundInput{}
 	watched := slices.Clone(obs.in.ConfigInputs)
 	for _, i := range inputs {
 		if i.Missing != "" {
@@ -93,7 +93,7 @@ func (obs *observed) readAll(ctx context.Context, inputs []program.Input) (bool,
 
 // readInput returns the objects of an input. If this rollout has written the one that is named, that
 // is what the API server has answered: the cache may not have it yet.
-func (obs *observed) readInput(ctx context.Context, i program.Input) (program.Found, error) {
+func (obs *observed) readInput(ctx context.Context, i program.Input) (program.FoundInput, error) {
 	selection := SelectionOf(i)
 	key := fmt.Sprint(selection)
 	f, known := obs.read[key]
@@ -119,8 +119,8 @@ func SelectionOf(in program.Input) cluster.Selection {
 }
 
 // ReadInput returns the objects of an input, from the cache.
-func ReadInput(ctx context.Context, from cluster.Cluster, in program.Input) (program.Found, error) {
-	out := program.Found{Several: in.Object == ""}
+func ReadInput(ctx context.Context, from cluster.Cluster, in program.Input) (program.FoundInput, error) {
+	out := program.FoundInput{Several: in.Object == ""}
 	found, err := from.ListCached(ctx, SelectionOf(in))
 	for _, u := range found {
 		out.Objects = append(out.Objects, u.Object)
@@ -156,8 +156,8 @@ func (obs *observed) placed(ctx context.Context, i program.Input) (program.Input
 }
 
 // sameFound compares what was found by UID and resourceVersion.
-func sameFound(a, b map[string]program.Found) bool {
-	return maps.EqualFunc(a, b, func(a, b program.Found) bool {
+func sameFound(a, b map[string]program.FoundInput) bool {
+	return maps.EqualFunc(a, b, func(a, b program.FoundInput) bool {
 		return a.Several == b.Several && slices.EqualFunc(a.Objects, b.Objects, func(a, b map[string]any) bool {
 			x, y := unstructured.Unstructured{Object: a}, unstructured.Unstructured{Object: b}
 			return x.GetUID() == y.GetUID() && x.GetResourceVersion() == y.GetResourceVersion()

@@ -49,9 +49,9 @@ func (pr *progress) judge(ctx context.Context, c program.Component) status.Compo
 	return out
 }
 
-// untouched returns the outcome of a component whose gate is closed. It may be healthy and in sync
+// notAppliedOutcome returns the outcome of a component whose gate is closed. It may be healthy and in sync
 // all the same.
-func (pr *progress) untouched(ctx context.Context, c program.Component, blocked status.Component) status.Component {
+func (pr *progress) notAppliedOutcome(ctx context.Context, c program.Component, blocked status.Component) status.Component {
 	waits := blocked.State == status.Waiting && blocked.Reason == status.ReasonDependency
 	if waits && len(pr.desired[c.Name]) > 0 && pr.inSync(c.Name) {
 		blocked.Healthy = pr.judge(ctx, c).State == status.Verified

@@ -26,11 +26,11 @@ type observed struct {
 	// gone are the objects that have finished and do not exist any more.
 	gone map[cluster.Ref]gone
 	// found are the inputs by name, and unread those of kinds that are not served, with why.
-	found  map[string]program.Found
+	found  map[string]program.FoundInput
 	unread map[string]string
 	// read is what was read of inputs by selection, and written are the objects that this rollout has
 	// written as the API server has answered.
-	read    map[string]program.Found
+	read    map[string]program.FoundInput
 	written map[cluster.Ref]*unstructured.Unstructured
 	// use is which inputs the rollout refers to.
 	use inputUse

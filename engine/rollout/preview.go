@@ -106,7 +106,7 @@ func (pr *progress) previewOutcomes(ctx context.Context, apply func(context.Cont
 		}
 		c, _ := pr.component(name)
 		if blocked, closed := pr.gate(c); closed {
-			pr.outcomes[name] = pr.untouched(ctx, c, blocked)
+			pr.outcomes[name] = pr.notAppliedOutcome(ctx, c, blocked)
 		} else {
 			pr.outcomes[name] = apply(ctx, c)
 		}
@@ -147,7 +147,7 @@ func (pr *progress) previewApply(ctx context.Context, c program.Component) (stat
 // previewHooks gives the hooks whose phase has come the outcome that they have before
 // anything is written, and adds what is decided about their objects.
 func (hk *hooks) previewHooks(ctx context.Context, decisions map[string][]decision) {
-	for _, phase := range []func() program.Phase{hk.phaseAfterDeploy, hk.phaseAfterVerify} {
+	for _, phase := range []func() program.HookPhase{hk.phaseAfterDeploy, hk.phaseAfterVerify} {
 		now := phase() // the hooks after verify depend on the outcome of those before
 		for _, h := range hk.rollout.Hooks {
 			if h.Phase != now {

@@ -30,7 +30,7 @@ func (r *run) prune(ctx context.Context) error {
 	r.inventory = d.inventory
 	r.result.Events = append(r.result.Events, d.events...)
 	r.failures = append(r.failures, d.failures...)
-	r.requeueAfter = sooner(r.requeueAfter, d.requeueAfter)
+	r.requeueAfter = ShortestWait(r.requeueAfter, d.requeueAfter)
 	r.result.Completion.Pruning = d.message()
 	r.result.Completion.Refused, r.result.LooksLater = len(d.refused) > 0, r.result.LooksLater || d.later
 	if len(d.events) > 0 {
@@ -90,7 +90,7 @@ func (ev *evaluated) rendered(ctx context.Context) map[cluster.Ref]bool {
 // unlisted reports whether a component that the evaluation does not list may be a hook whose name
 // is not known yet.
 func (ev *evaluated) unlisted(component string) bool {
-	return slices.ContainsFunc(ev.rollout.Hooks, func(h program.Hook) bool { return h.StandsFor(component) })
+	return slices.ContainsFunc(ev.rollout.Hooks, func(h program.Hook) bool { return h.MayBe(component) })
 }
 
 // applied reports whether a component was applied in this rollout: what the inventory has of it beyond

@@ -12,7 +12,7 @@ import (
 // event for each: they are neither read nor written nor deleted.
 func withinReach(owner ownership.Owner, inventory ownership.Inventory) (ownership.Inventory, []Event) {
 	var events []Event
-	out := inventory.Keeping(func(component string, e ownership.Entry) bool {
+	out := inventory.Filtered(func(component string, e ownership.Entry) bool {
 		ref := e.Ref(owner.Namespace)
 		reached := owner.Reaches(ref)
 		if !reached {

@@ -199,7 +199,7 @@ func newRun(e *Engine, in Input) *run {
 	in.Inventory, in.Owner = inventory, in.Owner.WithInventory(inventory)
 	obs := &observed{
 		Engine: e, in: in, inventory: inventory, live: live{}, unread: map[string]string{}, hidden: map[string]string{},
-		stored: map[cluster.Ref]ownership.Entry{}, read: map[string]program.Found{}, written: map[cluster.Ref]*unstructured.Unstructured{},
+		stored: map[cluster.Ref]ownership.Entry{}, read: map[string]program.FoundInput{}, written: map[cluster.Ref]*unstructured.Unstructured{},
 	}
 	pr := &progress{
 		evaluated: &evaluated{observed: obs},
@@ -226,12 +226,12 @@ func (e *stopError) Error() string { return e.fault.Message }
 
 // stop returns a stopError.
 func stop(reason status.Reason, message string) error {
-	return &stopError{fault: failed("", reason, oneLine(message))}
+	return &stopError{fault: failed("", reason, joinLines(message))}
 }
 
 // stopAt returns a stopError about a place in the package.
 func stopAt(at fault.Position, reason status.Reason, message string) error {
-	return &stopError{fault: failed("", reason, oneLine(message)), at: at}
+	return &stopError{fault: failed("", reason, joinLines(message)), at: at}
 }
 
 // through runs phases until one of them fails.
@@ -256,7 +256,7 @@ func (r *run) through(ctx context.Context, phases ...phase) {
 // ClusterFault is the fault of a rollout that an error of the cluster has ended. A kind that
 // cannot be read ends it too: everything that is rendered may depend on its objects.
 func ClusterFault(err error) status.Component {
-	out := retrying("", oneLine(err.Error()))
+	out := retrying("", joinLines(err.Error()))
 	if _, ok := errors.AsType[*cluster.KindUnreadableError](err); ok {
 		out.Reason = status.ReasonKindUnreadable
 	}
@@ -270,7 +270,7 @@ func ClusterFault(err error) status.Component {
 func (r *run) finish() Result {
 	out := r.result
 	r.inventory = r.relinked()
-	out.Inventory = r.withFinished(r.inventory.Seen(r.in.Owner.Namespace, slices.Collect(r.live.all())...))
+	out.Inventory = r.withFinished(r.inventory.WithUIDs(r.in.Owner.Namespace, slices.Collect(r.live.all())...))
 	out.HookStates = r.hookStates()
 	out.NeedsFinalizer = r.needsFinalizer(r.inventory)
 	out.Completion.Components = r.components()
@@ -282,22 +282,22 @@ func (r *run) finish() Result {
 		out.Completion.Fault = r.statusFault()
 	}
 	out.RetryAfter = r.retryAfter(out.Completion.Components)
-	out.RequeueAfter = sooner(out.RetryAfter, r.rollout.RequeueAfter)
+	out.RequeueAfter = ShortestWait(out.RetryAfter, r.rollout.RequeueAfter)
 	return out
 }
 
 // retryAfter returns when to look again at what no watch event tells of, or 0.
 func (r *run) retryAfter(components []status.Component) time.Duration {
-	out := sooner(r.requeueAfter, r.retryPatches)
+	out := ShortestWait(r.requeueAfter, r.retryPatches)
 	if len(r.unread) > 0 {
-		out = sooner(out, retryAfter)
+		out = ShortestWait(out, retryAfter)
 	}
 	for _, c := range components {
 		switch c.Cause() {
 		case status.ReasonKindNotServed, status.ReasonObjectGoing, status.ReasonOwnedByAnother:
-			out = sooner(out, retryAfter)
+			out = ShortestWait(out, retryAfter)
 		case status.ReasonObjectRejected:
-			out = sooner(out, RejectedRetryAfter)
+			out = ShortestWait(out, RejectedRetryAfter)
 		default:
 		}
 	}
@@ -315,8 +315,8 @@ const RejectedRetryAfter = 5 * time.Minute
 // missesAgain is when more entries of the inventory are looked for that may not be the resource's.
 const missesAgain = 2 * time.Second
 
-// sooner returns the shortest of some waits, of which 0 is none.
-func sooner(waits ...time.Duration) time.Duration {
+// ShortestWait returns the shortest of some waits, of which 0 is none.
+func ShortestWait(waits ...time.Duration) time.Duration {
 	waits = slices.DeleteFunc(waits, func(d time.Duration) bool { return d == 0 })
 	if len(waits) == 0 {
 		return 0

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 )
@@ -40,7 +41,7 @@ func (obs *observed) saltOf(component, object string) string {
 
 // keyOf returns the key of the digests of an object, or "" if it contains nothing of a Secret.
 func (ev *evaluated) keyOf(component string, o program.Object) string {
-	if isSecret(o) {
+	if mayBeSecret(o) {
 		return ev.saltOf(component, o.Name)
 	}
 	return combined(ev.keysBehind(o))
@@ -51,7 +52,7 @@ func (ev *evaluated) keyOf(component string, o program.Object) string {
 func (ev *evaluated) keyOfHook(c program.Component) string {
 	var keys []string
 	for _, o := range c.Objects {
-		if isSecret(o) {
+		if mayBeSecret(o) {
 			keys = append(keys, ev.saltOf(c.Name, o.Name))
 		}
 		keys = append(keys, ev.keysBehind(o)...)
@@ -59,7 +60,7 @@ func (ev *evaluated) keyOfHook(c program.Component) string {
 	return combined(keys)
 }
 
-func isSecret(o program.Object) bool { return o.Identity.Kind == "Secret" }
+func mayBeSecret(o program.Object) bool { return object.MayBeSecret(o.Identity.Kind) }
 
 // keysBehind returns the keys of the Secrets of which an object may contain parts, as far as they
 // exist.
@@ -86,10 +87,10 @@ func (ev *evaluated) keysBehind(o program.Object) []string {
 // it may never get, such as one with the policy createOnly.
 func (ev *evaluated) ownKey(ref program.SecretRef) string {
 	live := ev.live[ref.Component][ref.Object]
-	if c, _ := ev.component(ref.Component); live == nil && slices.ContainsFunc(c.Objects, func(o program.Object) bool { return o.Name == ref.Object && isSecret(o) }) {
+	if c, _ := ev.component(ref.Component); live == nil && slices.ContainsFunc(c.Objects, func(o program.Object) bool { return o.Name == ref.Object && mayBeSecret(o) }) {
 		return ev.saltOf(ref.Component, ref.Object)
 	}
-	if live == nil || live.GetKind() != "Secret" {
+	if live == nil || !object.MayBeSecret(live.GetKind()) {
 		return ""
 	}
 	if salt := ownership.SaltOf(live); salt != "" {

@@ -97,7 +97,7 @@ type rendering struct {
 
 // String says where the object is in the package.
 func (x rendering) String() string {
-	return fmt.Sprintf("components.%s.objects.%s%s", x.component, x.object.Name, x.object.Position.Behind())
+	return fmt.Sprintf("components.%s.objects.%s%s", x.component, x.object.Name, x.object.Position.InBrackets())
 }
 
 // failDuplicates fails the components that render an object of the same identity: each

@@ -34,7 +34,7 @@ func (r *run) forgetUnowned(ctx context.Context) error {
 	rendered := r.rendered(ctx)
 	d := &deletion{cluster: r.Cluster, owner: r.in.Owner, unwatched: map[schema.GroupVersionKind]bool{}}
 	var failure error
-	r.inventory = r.inventory.Keeping(func(component string, e ownership.Entry) bool {
+	r.inventory = r.inventory.Filtered(func(component string, e ownership.Entry) bool {
 		ref := e.Ref(r.in.Owner.Namespace)
 		if failure != nil || rendered[ref.Identity()] || !r.mayForget(component, e) {
 			return true
@@ -45,7 +45,7 @@ func (r *run) forgetUnowned(ctx context.Context) error {
 	})
 	r.result.Events, r.misses = append(r.result.Events, d.events...), d.misses
 	if d.later {
-		r.requeueAfter, r.result.LooksLater = sooner(r.requeueAfter, missesAgain), true
+		r.requeueAfter, r.result.LooksLater = ShortestWait(r.requeueAfter, missesAgain), true
 	}
 	return failure
 }
@@ -70,7 +70,7 @@ func (pr *progress) grownInventory(ctx context.Context) ownership.Inventory {
 			groups = append(groups, ownership.Group{Component: c.Name, DependsOn: pr.deletedAfter(c.Name), Objects: pr.entries(ctx, c)})
 		}
 	}
-	return pr.inventory.WithGroups(groups...).Linked(pr.graph.Dependencies).Ordered(pr.graph.Nodes())
+	return pr.inventory.WithGroups(groups...).WithEdges(pr.graph.Dependencies).Ordered(pr.graph.Nodes())
 }
 
 // entries returns the inventory's entries of a component's objects. An object has none while
@@ -119,7 +119,7 @@ func (pr *progress) relinked() ownership.Inventory {
 			groups = append(groups, ownership.Group{Component: c.Name, DependsOn: pr.dependencies(c.Name)})
 		}
 	}
-	return pr.inventory.WithGroups(groups...).Linked(pr.graph.Dependencies)
+	return pr.inventory.WithGroups(groups...).WithEdges(pr.graph.Dependencies)
 }
 
 // dependencies returns what a component depends on. In place of a component without objects

@@ -80,7 +80,7 @@ func (ap applier) performUnlessDelayed(ctx context.Context, s decision, out *app
 	if out.keepsChanging.Name == "" {
 		out.keepsChanging = keepsChanging(s, delay)
 	}
-	out.requeueAfter = sooner(out.requeueAfter, max(delay.Wait, time.Second))
+	out.requeueAfter = ShortestWait(out.requeueAfter, max(delay.Wait, time.Second))
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
@@ -142,14 +143,14 @@ func (ap applier) rejectionText(d ownership.Desired, err error) string {
 		if path != "" {
 			text = path + ": " + text
 		}
-		faults = append(faults, text+ap.locate(d, path).Behind())
+		faults = append(faults, text+ap.locate(d, path).InBrackets())
 	}
 	fields := slices.Compact(fieldsOf(d, err))
 	for _, f := range fields[:min(len(fields), maxProblems)] {
 		add(f.Path, f.Problem)
 	}
 	if len(faults) == 0 {
-		return err.Error() + d.Position.Behind()
+		return err.Error() + d.Position.InBrackets()
 	}
 	text := fmt.Sprintf("%s: applying: %s", d.Ref(), strings.Join(slices.Compact(faults), "; "))
 	if more := len(fields) - maxProblems; more > 0 {
@@ -165,7 +166,7 @@ func fieldsOf(d ownership.Desired, err error) []cluster.FieldFault {
 		return e.Fields
 	}
 	var answer apierrors.APIStatus
-	if d.Ref().Kind == "Secret" || !errors.As(err, &answer) || answer.Status().Details == nil {
+	if object.MayBeSecret(d.Ref().Kind) || !errors.As(err, &answer) || answer.Status().Details == nil {
 		return nil
 	}
 	var out []cluster.FieldFault

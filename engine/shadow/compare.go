@@ -107,7 +107,7 @@ func (c *comparison) run(ctx context.Context) error {
 		c.out.Hooks = append(c.out.Hooks, c.mask.Text(h.Component.Name))
 	}
 	c.unrendered()
-	if err := c.findAlike(ctx); err != nil {
+	if err := c.findRenamed(ctx); err != nil {
 		return err
 	}
 	c.out.classify()
@@ -363,7 +363,7 @@ func (c *comparison) unrendered() {
 // isOfHook reports whether the mark of an object names a hook of the package.
 func (c *comparison) isOfHook(component string) bool {
 	return component != "" && slices.ContainsFunc(c.preview.Rollout.Hooks, func(h program.Hook) bool {
-		return h.Component.Name == component || h.StandsFor(component)
+		return h.Component.Name == component || h.MayBe(component)
 	})
 }
 

@@ -14,7 +14,7 @@ const maxFields = 100
 // differences returns the fields of a rendered object that the live one has otherwise, and how many more there
 // are. It errors if the object cannot be one of its kind.
 func differences(mask *diff.Mask, live, rendered *unstructured.Unstructured) ([]Field, int, error) {
-	s := diff.States{Wanted: diff.Wanted(rendered), Managers: ownership.ManagersOf(live)}
+	s := diff.States{Wanted: diff.WithoutOwnership(rendered), Managers: ownership.ManagersOf(live)}
 	applied, err := memory.Applied(live, s.Wanted)
 	if err == nil {
 		s.Applied, err = cluster.Canonical(applied)

@@ -160,11 +160,11 @@ func titleOf(kind, namespace, name string) string {
 func (r Resource) Headline() string {
 	var parts []string
 	if n := r.fields(); n > 0 {
-		parts = append(parts, "differs in "+plan.Counted(n, "field"))
+		parts = append(parts, "differs in "+plan.Plural(n, "field"))
 	}
 	for _, of := range []Relation{Missing, Going, Unrendered} {
 		if n := r.with(of); n > 0 {
-			parts = append(parts, plan.Counted(n, "object")+" "+relationWords[of])
+			parts = append(parts, plan.Plural(n, "object")+" "+relationWords[of])
 		}
 	}
 	switch {
@@ -210,7 +210,7 @@ func (s *Summary) add(state State) {
 
 // String returns the summary on one line.
 func (s Summary) String() string {
-	out := fmt.Sprintf("%d of %s are the same", s.Same, plan.Counted(s.All, "resource"))
+	out := fmt.Sprintf("%d of %s are the same", s.Same, plan.Plural(s.All, "resource"))
 	if s.All == 1 {
 		out = fmt.Sprintf("%d of 1 resource is the same", s.Same)
 	}

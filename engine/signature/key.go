@@ -26,7 +26,7 @@ type Key struct {
 	verifiers []signature.Verifier
 }
 
-// Keys are keys of which one has to have signed. Without any, nothing is signed.
+// Keys are public keys, one of which must have signed an artifact. No artifact is signed by an empty list.
 type Keys []Key
 
 // ParseKey reads a public key in PEM form. The error does not quote it: it may be a private one.

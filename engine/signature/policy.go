@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A Policy says which repositories an operator takes content from, and with which signatures. nil asks for none.
+// A Policy says which repositories an operator takes content from, and with which signatures. A nil Policy requires
+// no signatures.
 type Policy struct {
 	rules   []rule
 	objects bool
@@ -104,9 +105,9 @@ func (r rule) check(unsigned choice) error {
 	return nil
 }
 
-// Of returns what a policy demands of a repository: the first rule that matches decides. A repository without a rule
+// ForRepository returns what a policy demands of a repository: the first rule that matches decides. A repository without a rule
 // is refused.
-func (p *Policy) Of(repository string) (Demand, Keys) {
+func (p *Policy) ForRepository(repository string) (Demand, Keys) {
 	if p == nil {
 		return Nothing, nil
 	}

@@ -179,7 +179,7 @@ repositories:
 		"registry.test/prod/../sandbox/shop": two,
 	} {
 		got := "nothing"
-		switch demand, keys := p.Of(repository); demand {
+		switch demand, keys := p.ForRepository(repository); demand {
 		case signature.Nothing:
 		case signature.Signed:
 			got = keys[0].ID
@@ -194,7 +194,7 @@ repositories:
 		t.Error("a policy that says nothing about objects of the cluster allows them")
 	}
 	var none *signature.Policy
-	if demand, _ := none.Of("any.test/x"); demand != signature.Nothing || none.OfObjects() != signature.Nothing {
+	if demand, _ := none.ForRepository("any.test/x"); demand != signature.Nothing || none.OfObjects() != signature.Nothing {
 		t.Error("without a policy, something is demanded")
 	}
 }

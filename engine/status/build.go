@@ -170,8 +170,8 @@ func ongoing(s metav1.ConditionStatus, message string) string {
 	return ""
 }
 
-// Same reports whether two statuses are equal, whatever the Go types of their numbers.
-func Same(a, b map[string]any) bool { return object.EqualFields(a, b) }
+// Equal reports whether two statuses are equal, whatever the Go types of their numbers.
+func Equal(a, b map[string]any) bool { return object.EqualFields(a, b) }
 
 // Significance says how soon a change of the status has to be written.
 type Significance string
@@ -191,13 +191,13 @@ const (
 
 // CompareSignificance compares a new status with the one before it.
 func CompareSignificance(before, after map[string]any) Significance {
-	if Same(before, after) {
+	if Equal(before, after) {
 		return NoChange
 	}
 	switch {
-	case !Same(substance(before), substance(after)):
+	case !Equal(substance(before), substance(after)):
 		return Substance
-	case !Same(state(before), state(after)):
+	case !Equal(state(before), state(after)):
 		return StateOnly
 	}
 	return ProgressOnly

@@ -61,7 +61,7 @@ func TestBrokenPackageChangesWhatIsSaidAndNothingThatIsRemembered(t *testing.T) 
 			}
 		}
 	}
-	if !status.Same(said, status.PackageBroken(said, 2, now.Add(time.Hour), "x.cue:1")) {
+	if !status.Equal(said, status.PackageBroken(said, 2, now.Add(time.Hour), "x.cue:1")) {
 		t.Error("the same fault is said anew")
 	}
 	for _, w := range []status.Significance{status.CompareSignificance(said, again), status.CompareSignificance(asked, good)} {

@@ -30,7 +30,7 @@ func TestAResourceWhoseRevisionCannotServeItSaysSoAndKeepsWhatItHas(t *testing.T
 			t.Errorf("%s (-want +got):\n%s", field, diff)
 		}
 	}
-	if !status.Same(said, status.RevisionUnusable(said, 2, now.Add(time.Hour), "it is gone")) {
+	if !status.Equal(said, status.RevisionUnusable(said, 2, now.Add(time.Hour), "it is gone")) {
 		t.Error("saying it again changes the status")
 	}
 	if _, known := status.RevisionUnusable(nil, 2, now, "it is gone")["observedGeneration"]; known {

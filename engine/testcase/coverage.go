@@ -183,7 +183,7 @@ func (c *coverage) all(p *program.Program) []Point {
 	for _, key := range c.order {
 		out = append(out, *c.points[key])
 	}
-	for _, choice := range check.Covered(p, c.specs) {
+	for _, choice := range check.CoveredChoices(p, c.specs) {
 		out = append(out, Point{Kind: PointBranch, Path: choice.Path, What: "is " + choice.Label, Covered: choice.Covered})
 	}
 	slices.SortStableFunc(out, func(a, b Point) int {
@@ -192,8 +192,8 @@ func (c *coverage) all(p *program.Program) []Point {
 	return out
 }
 
-// Share returns how many points of a kind are covered, and how many there are.
-func Share(points []Point, kind PointKind) (covered, all int) {
+// CoverageOf returns how many points of a kind are covered, and how many there are.
+func CoverageOf(points []Point, kind PointKind) (covered, all int) {
 	for _, p := range points {
 		if p.Kind == kind {
 			all++

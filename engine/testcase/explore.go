@@ -56,7 +56,7 @@ type Exploration struct {
 // end in the same state as without that. A test without steps has one, in which the operator rolls out. Explore
 // errors when the context ends.
 func Explore(ctx context.Context, p *program.Program, tests []Test, o ExploreOptions) ([]Exploration, error) {
-	memo := dryrun.NewRemembering(p)
+	memo := dryrun.NewCachingProgram(p)
 	var out []Exploration
 	for i, t := range tests {
 		e := &explorer{test: t, program: p, evaluator: memo, options: o}
@@ -82,7 +82,7 @@ func Explore(ctx context.Context, p *program.Program, tests []Test, o ExploreOpt
 type explorer struct {
 	test      Test
 	program   *program.Program
-	evaluator *dryrun.Remembering
+	evaluator *dryrun.CachingProgram
 	options   ExploreOptions
 	steps     []step
 	input     render.Input

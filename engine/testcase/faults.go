@@ -8,8 +8,8 @@ import (
 	"operetta.dev/engine/dryrun"
 )
 
-// Faults are what fails while the operator acts in a step.
-type Faults struct {
+// InjectedFaults are what fails while the operator acts in a step.
+type InjectedFaults struct {
 	// CrashAfter are writes after which the operator dies, each counted from its start. It is started anew.
 	CrashAfter []int `json:"crashAfter"`
 	// LoseAt is a write that is carried out, and whose response is lost.
@@ -25,7 +25,7 @@ type Faults struct {
 const frozenReconciles = 3
 
 // Begin comes before what the step changes: a frozen cache does not show that.
-func (f Faults) Begin(w *dryrun.World) {
+func (f InjectedFaults) Begin(w *dryrun.World) {
 	if f.FrozenCache {
 		w.FreezeCaches()
 	}
@@ -33,10 +33,10 @@ func (f Faults) Begin(w *dryrun.World) {
 
 // While lets the operator act, and fail. It returns which faults have not happened, or "", and the error of act. None is
 // left afterwards.
-func (f Faults) While(w *dryrun.World, act func() error) (missed string, err error) {
-	w.Disturb(faulty.Plan{CrashAfter: f.CrashAfter, LoseAt: f.LoseAt, RefuseAt: f.RefuseAt})
+func (f InjectedFaults) While(w *dryrun.World, act func() error) (missed string, err error) {
+	w.InjectFaults(faulty.Plan{CrashAfter: f.CrashAfter, LoseAt: f.LoseAt, RefuseAt: f.RefuseAt})
 	defer func() {
-		w.Disturb(faulty.Plan{})
+		w.InjectFaults(faulty.Plan{})
 		w.ThawCaches()
 	}()
 	err = act()
@@ -48,7 +48,7 @@ func (f Faults) While(w *dryrun.World, act func() error) (missed string, err err
 
 // Rest lets the operator act until nothing changes any more, and shows each step in which something did. It is for While:
 // a frozen cache catches up on the way. It errors if the context ends, or if it does not come to rest.
-func (f Faults) Rest(ctx context.Context, w *dryrun.World, show func(dryrun.Step)) error {
+func (f InjectedFaults) Rest(ctx context.Context, w *dryrun.World, show func(dryrun.Step)) error {
 	frozen := 0
 	if f.FrozenCache {
 		frozen = frozenReconciles

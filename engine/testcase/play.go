@@ -9,8 +9,8 @@ import (
 	"operetta.dev/engine/render"
 )
 
-// A played is a test that is taken under a schedule.
-type played struct {
+// A playedTest is a test that is taken under a schedule.
+type playedTest struct {
 	*run
 	schedule
 
@@ -24,18 +24,18 @@ type played struct {
 
 // play takes the steps under a schedule, and returns the end and what has happened. It tells how many writes each step
 // has had, if count is not nil. It errors with errImpossible if a step could not begin.
-func (e *explorer) play(ctx context.Context, s schedule, count func(step, writes int)) (ending, []string, error) {
-	session, _, err := render.Open(ctx, e.program, e.input)
+func (e *explorer) play(ctx context.Context, s schedule, count func(step, writes int)) (finalState, []string, error) {
+	session, _, err := render.NewSession(ctx, e.program, e.input)
 	if err != nil {
-		return ending{}, nil, err
+		return finalState{}, nil, err
 	}
 	session.World().EvaluateWith(e.program.GroupVersionKind().GroupKind(), e.evaluator)
 	session.World().SetControllers(s.controllers)
 	r := newRun(e.test, session, e.program, e.input)
-	p := &played{run: r, schedule: s, steps: e.steps}
+	p := &playedTest{run: r, schedule: s, steps: e.steps}
 	for i := range e.steps {
 		if err := p.take(ctx, i); err != nil {
-			return ending{}, p.trace, err
+			return finalState{}, p.trace, err
 		}
 		if count != nil {
 			count(i, session.World().Writes())
@@ -46,7 +46,7 @@ func (e *explorer) play(ctx context.Context, s schedule, count func(step, writes
 }
 
 // take takes one step: somebody changes something, and the operator acts until it rests, or has died.
-func (p *played) take(ctx context.Context, i int) error {
+func (p *playedTest) take(ctx context.Context, i int) error {
 	world := p.session.World()
 	disturbed := i == p.step
 	if disturbed && p.frozen > 0 {
@@ -68,10 +68,10 @@ func (p *played) take(ctx context.Context, i int) error {
 	}
 	p.begun = false
 	if disturbed {
-		world.Disturb(p.plan)
+		world.InjectFaults(p.plan)
 		p.beginNextAfter(i)
 	} else {
-		world.Disturb(schedule{}.plan)
+		world.InjectFaults(schedule{}.plan)
 	}
 	err := p.rest(ctx, disturbed)
 	world.AfterWrite(nil)
@@ -83,12 +83,12 @@ func (p *played) take(ctx context.Context, i int) error {
 }
 
 // unmet reports whether something of the schedule has not happened: the step had fewer writes than it has undisturbed.
-func (p *played) unmet(i int) bool {
+func (p *playedTest) unmet(i int) bool {
 	return p.session.World().Pending() != "" || p.early > 0 && i+1 < len(p.steps) && !p.begun
 }
 
 // beginNextAfter lets the next step begin after the planned write of this one.
-func (p *played) beginNextAfter(i int) {
+func (p *playedTest) beginNextAfter(i int) {
 	if p.early == 0 {
 		return
 	}
@@ -103,7 +103,7 @@ func (p *played) beginNextAfter(i int) {
 }
 
 // rest lets the operator act until it rests. If it dies and stays away, that is the end of the step.
-func (p *played) rest(ctx context.Context, disturbed bool) error {
+func (p *playedTest) rest(ctx context.Context, disturbed bool) error {
 	world := p.session.World()
 	inner, stop := context.WithCancel(ctx)
 	defer stop()
@@ -124,7 +124,7 @@ func (p *played) rest(ctx context.Context, disturbed bool) error {
 	return err
 }
 
-func (p *played) frozenRounds(disturbed bool) int {
+func (p *playedTest) frozenRounds(disturbed bool) int {
 	if !disturbed {
 		return 0
 	}
@@ -132,7 +132,7 @@ func (p *played) frozenRounds(disturbed bool) int {
 }
 
 // note adds a reconcile to the trace.
-func (p *played) note(s dryrun.Step) {
+func (p *playedTest) note(s dryrun.Step) {
 	var what []string
 	for _, c := range s.Changes {
 		what = append(what, c.Change.String())
@@ -147,6 +147,6 @@ func (p *played) note(s dryrun.Step) {
 	p.sayf("%s", text)
 }
 
-func (p *played) sayf(format string, args ...any) {
+func (p *playedTest) sayf(format string, args ...any) {
 	p.trace = append(p.trace, fmt.Sprintf(format, args...))
 }

@@ -30,7 +30,7 @@ type Test struct {
 // Load returns the package of a snapshot that has its tests, as it runs without them, and the tests in the order in which
 // they are written. It errors with the faults of the package; those of one test are the test's, and the others can be run.
 func Load(withTests *source.Snapshot) (*program.Program, []Test, error) {
-	tests, faults, err := program.Suspect(withTests)
+	tests, faults, err := program.LoadFaulty(withTests)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -97,7 +97,7 @@ func (t Test) given(p *program.Program) (render.Input, error) {
 	if err := decode("given", t.value.LookupPath(cue.ParsePath("given")), &given); err != nil {
 		return render.Input{}, err
 	}
-	in := render.Input{CR: Completed(p, given.CR), Live: given.Live, Config: given.Config}
+	in := render.Input{CR: WithIdentity(p, given.CR), Live: given.Live, Config: given.Config}
 	if steps, err := t.steps(); err == nil && slices.ContainsFunc(steps, func(s step) bool { return s.Config != nil }) && in.Config == nil {
 		in.Config = map[string]any{} // so that the operator looks for it
 	}
@@ -122,7 +122,7 @@ func (t Test) undefined(given []map[string]any) []map[string]any {
 // decode decodes a concrete value. It errors with Faults where it is not concrete.
 func decode(what string, v cue.Value, into any) error {
 	if err := v.Validate(cue.Concrete(true)); err != nil {
-		return fault.Of(err, v)
+		return fault.FromCUE(err, v)
 	}
 	data, err := v.MarshalJSON()
 	if err == nil {
@@ -144,8 +144,8 @@ func fieldNames(v cue.Value) []string {
 	return out
 }
 
-// Completed returns a custom resource with what identifies it, where it has not. It does not change the argument.
-func Completed(p *program.Program, cr map[string]any) map[string]any {
+// WithIdentity returns a custom resource with what identifies it, where it has not. It does not change the argument.
+func WithIdentity(p *program.Program, cr map[string]any) map[string]any {
 	out := map[string]any{}
 	maps.Copy(out, cr)
 	apiVersion, kind := p.GroupVersionKind().ToAPIVersionAndKind()

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
 	"operetta.dev/engine/rollout"
@@ -66,7 +66,7 @@ func (t Test) run(ctx context.Context, p *program.Program, covered *coverage) []
 	if err != nil {
 		return t.wrong(err)
 	}
-	session, out, err := render.Open(ctx, p, in)
+	session, out, err := render.NewSession(ctx, p, in)
 	if err != nil {
 		return t.wrong(err)
 	}
@@ -136,7 +136,7 @@ func objectsOf(out render.Output) map[string]any {
 func secretsOf(out render.Output) map[string]bool {
 	secrets := map[string]bool{}
 	for _, o := range out.Objects() {
-		if o.Identity.GroupVersionKind.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
+		if object.MayBeSecret(o.Identity.Kind) {
 			addSecret(secrets, "objects", o.Component, o.Name)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/dryrun"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
 	"operetta.dev/engine/status"
@@ -36,7 +37,7 @@ type step struct {
 	// Controllers are when the simulated controllers act.
 	Controllers string `json:"controllers"`
 	// Faults are what fails meanwhile.
-	Faults Faults `json:"faults"`
+	Faults InjectedFaults `json:"faults"`
 
 	number int
 	value  cue.Value
@@ -289,7 +290,7 @@ func (r *run) live(c *comparison) map[string]any {
 	all := map[string]any{}
 	for at, ref := range r.session.Refs() {
 		component, name := at[0], at[1]
-		if ref.Kind == "Secret" {
+		if object.MayBeSecret(ref.Kind) {
 			addSecret(c.secrets, "live", component, name)
 		}
 		in(all, component)[name] = nil

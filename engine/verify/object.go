@@ -7,6 +7,7 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/redact"
 )
 
 // Object judges a live object by its kind and by the field verify of its policy. live is nil if
@@ -62,7 +63,7 @@ func NotReadyMessage(live *unstructured.Unstructured) string {
 	if !ok || c.status == "True" {
 		return ""
 	}
-	return oneLine(cmp.Or(c.message, c.reason))
+	return redact.OneLine(cmp.Or(c.message, c.reason))
 }
 
 // firstNotReady returns the first judgement that is not Ready, or else Ready.
@@ -95,7 +96,7 @@ func kstatus(live *unstructured.Unstructured) Judgement {
 
 // messageOf returns the message of kstatus, which is empty for a few kinds, or else a reason.
 func messageOf(result *status.Result) string {
-	if text := oneLine(result.Message); text != "" {
+	if text := redact.OneLine(result.Message); text != "" {
 		return text
 	}
 	for _, c := range result.Conditions {
@@ -159,7 +160,7 @@ func findCondition(live *unstructured.Unstructured, kind string) (condition, boo
 		c.status, _ = m["status"].(string)
 		c.reason, _ = m["reason"].(string)
 		text, _ := m["message"].(string)
-		c.message = oneLine(text)
+		c.message = redact.OneLine(text)
 		c.observedGeneration, c.hasGeneration = m["observedGeneration"].(int64)
 		return c, true
 	}
@@ -202,11 +203,9 @@ func stringAt(live *unstructured.Unstructured, path ...string) string {
 func join(texts ...string) string {
 	var out []string
 	for _, s := range texts {
-		if s = oneLine(s); s != "" {
+		if s = redact.OneLine(s); s != "" {
 			out = append(out, s)
 		}
 	}
 	return strings.Join(out, ": ")
 }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

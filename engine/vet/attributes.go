@@ -16,7 +16,7 @@ func attributes(v *view) fault.Faults {
 	for _, a := range v.Attributes() {
 		f := fault.Fault{Position: a.Position, Path: "@" + a.Name}
 		known := attributeWords[a.Name]
-		near, misspelled := program.Nearest(a.Name, attributeNames)
+		near, misspelled := program.ClosestName(a.Name, attributeNames)
 		switch {
 		case a.Name == "crd": // the generator of definitions reads it
 			continue

@@ -46,7 +46,7 @@ components: w: objects: c: {apiVersion: "a.example/v1", kind: "Widget", metadata
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, _, err := program.SuspectCheaply(s)
+			p, _, err := program.LoadFaultyCheaply(s)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,7 @@ func (e *Examination) Dependencies() []string {
 			if edge.If != "" {
 				condition = "if " + edge.If
 			}
-			out = append(out, fmt.Sprintf("%s -> %s: %s%s", from, edge.To, condition, edge.Position.Behind()))
+			out = append(out, fmt.Sprintf("%s -> %s: %s%s", from, edge.To, condition, edge.Position.InBrackets()))
 		}
 	}
 	return out

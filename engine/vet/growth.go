@@ -22,7 +22,7 @@ func growth(v *view) fault.Faults { return Growths(v.Program) }
 // resource could take time and memory from all others. It does not know the content of live objects
 // and inputs.
 func Growths(p *program.Program) fault.Faults {
-	given := map[string]syntax.Given{"cr": {Schema: p.Static().CRSchema(), Limits: limitsOfSpec}, "config": {Schema: p.Config().Schema(), Limits: limitsOfConfig}}
+	given := map[string]syntax.UserValue{"cr": {Schema: p.Static().CRSchema(), Limits: limitsOfSpec}, "config": {Schema: p.Config().Schema(), Limits: limitsOfConfig}}
 	var out fault.Faults
 	for _, g := range p.Syntax().Growths(given) {
 		message, warned := judge(g)
@@ -61,7 +61,7 @@ func judge(g syntax.Growth) (string, bool) {
 	switch {
 	case g.Function == template:
 		return "the text of " + what + " comes from the user, and a template can run forever", !g.Amount.Finite
-	case !g.Amount.Beyond(limitOf(g.Function)):
+	case !g.Amount.MayExceed(limitOf(g.Function)):
 		return "", false
 	case math.IsInf(g.Amount.High, 1) || math.IsInf(g.Amount.Low, -1):
 		return g.Source + " grows with it" + besides(g) + ", and it has no limit", true

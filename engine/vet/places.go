@@ -27,15 +27,15 @@ type Grant struct {
 	Rules []rbacv1.PolicyRule `json:"rules,omitempty"`
 }
 
-// A Bind is a ClusterRole that the package binds.
-type Bind struct {
+// A BoundRole is a ClusterRole that the package binds.
+type BoundRole struct {
 	Place
 
 	Role string `json:"role"`
 }
 
 // compare orders bindings by their roles, and then by their places.
-func (b Bind) compare(other Bind) int {
+func (b BoundRole) compare(other BoundRole) int {
 	if b.Everywhere != other.Everywhere && b.Role == other.Role {
 		return map[bool]int{true: -1, false: 1}[b.Everywhere]
 	}
@@ -92,7 +92,7 @@ func (f *usesFinder) addPossible(to map[Place]bool, kind schema.GroupKind) {
 	}
 	to[Place{}] = true
 	for _, namespace := range f.Reach().Namespaces(kind) {
-		if IsOpen(namespace) {
+		if IsPattern(namespace) {
 			to[Place{Everywhere: true}] = true
 			continue
 		}
@@ -100,8 +100,8 @@ func (f *usesFinder) addPossible(to map[Place]bool, kind schema.GroupKind) {
 	}
 }
 
-// IsOpen reports whether a namespace of a reach stands for several.
-func IsOpen(namespace string) bool { return namespace != "" && namespace[len(namespace)-1] == '*' }
+// IsPattern reports whether a namespace of a reach stands for several.
+func IsPattern(namespace string) bool { return namespace != "" && namespace[len(namespace)-1] == '*' }
 
 // valueAt returns the text of a field of a manifest, or "".
 func valueAt(manifest map[string]any, path ...string) string {

@@ -40,7 +40,7 @@ func (e *Examination) Types(known fault.Faults) fault.Faults {
 
 // compiled returns the faults of compiling a package with the complete types.
 func compiled(complete *source.Snapshot) fault.Faults {
-	p, found, err := program.SuspectCheaply(complete)
+	p, found, err := program.LoadFaultyCheaply(complete)
 	if faults, ok := errors.AsType[fault.Faults](err); ok {
 		return faults
 	}

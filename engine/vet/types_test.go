@@ -54,7 +54,7 @@ componets: {}
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, known, err := program.Suspect(s)
+	p, known, err := program.LoadFaulty(s)
 	if err != nil || len(known) == 0 {
 		t.Fatalf("the package is wrong, and loading it says %v, %v", known, err)
 	}

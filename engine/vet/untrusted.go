@@ -160,7 +160,7 @@ func (d danger) isOf(o syntax.SourceObject) bool {
 func (v *view) opens(w syntax.SourceObject) bool {
 	kinds, freely := v.kindsOf(w)
 	return slices.ContainsFunc(v.Reach().Kinds(), func(k schema.GroupKind) bool {
-		return (freely || slices.Contains(kinds, k.Kind)) && v.Reach().Open(k)
+		return (freely || slices.Contains(kinds, k.Kind)) && v.Reach().HasPattern(k)
 	})
 }
 

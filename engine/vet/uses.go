@@ -28,7 +28,7 @@ type Uses struct {
 	// permission that they lack.
 	Grants []Grant `json:"grants,omitempty"`
 	// Binds are the ClusterRoles that the package binds and does not render.
-	Binds []Bind `json:"binds,omitempty"`
+	Binds []BoundRole `json:"binds,omitempty"`
 }
 
 // A Use is one kind that a package renders or reads.
@@ -84,7 +84,7 @@ func (e *Examination) Uses() (Uses, fault.Faults) {
 		f.out.Kinds = append(f.out.Kinds, *use)
 	}
 	slices.SortFunc(f.out.Kinds, func(a, b Use) int { return strings.Compare(a.String(), b.String()) })
-	slices.SortFunc(f.out.Binds, Bind.compare)
+	slices.SortFunc(f.out.Binds, BoundRole.compare)
 	f.out.Binds = slices.Compact(f.out.Binds)
 	faults := f.faults.Sorted()
 	return f.out, slices.Compact(faults)
@@ -327,9 +327,9 @@ func (f *usesFinder) listed(from syntax.ExternalSource, field string) ([]string,
 
 // fault notes that only an evaluation knows a kind.
 func (f *usesFinder) fault(from syntax.ExternalSource, what, hint string) {
-	message := what + " comes from " + from.Reference.String() + ", so only an evaluation knows it, and nobody can say which permissions it takes"
+	message := what + " comes from " + from.Reference.String() + ", so only an evaluation knows it, and the permissions that it needs are not known"
 	if from.Cut {
-		message = what + " cannot be followed to where it is written, so nobody can say which permissions it takes"
+		message = what + " cannot be followed to where it is written, so the permissions that it needs are not known"
 	}
 	f.faults = append(f.faults, fault.Fault{Position: from.At, Path: from.Field, Message: message, Hint: hint})
 }
@@ -427,7 +427,7 @@ func (f *usesFinder) roles(o syntax.SourceObject) {
 		case slices.Contains(kinds, "Role"):
 			f.faults = append(f.faults, fault.Fault{
 				Position: o.Position(), Path: strings.Join(append(slices.Clip(o.Path()), "roleRef"), "."),
-				Message: fmt.Sprintf("the package binds the Role %s and does not render it, so nobody can say which permissions it takes", role),
+				Message: fmt.Sprintf("the package binds the Role %s and does not render it, so the permissions that it needs are not known", role),
 				Hint:    "render the Role, or bind a ClusterRole",
 			})
 		default:
@@ -439,7 +439,7 @@ func (f *usesFinder) roles(o syntax.SourceObject) {
 // binds notes a ClusterRole at each place of a binding.
 func (f *usesFinder) binds(o syntax.SourceObject, role string) {
 	for _, at := range f.placesOf(o) {
-		f.out.Binds = append(f.out.Binds, Bind{at, role})
+		f.out.Binds = append(f.out.Binds, BoundRole{at, role})
 	}
 }
 

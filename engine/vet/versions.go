@@ -17,7 +17,7 @@ func versions(v *view) fault.Faults {
 	for _, s := range v.evaluations() {
 		for _, o := range s.objects() {
 			kind := o.Identity.GroupVersionKind
-			removal, is := cluster.RemovalOf(kind)
+			removal, is := cluster.APIRemovalOf(kind)
 			if !is || told[kind] {
 				continue
 			}

@@ -15,7 +15,6 @@ import (
 	"operetta.dev/engine/fieldpath"
 	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
-	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/redact"
 	"operetta.dev/engine/render"
 	"operetta.dev/engine/status"
@@ -23,7 +22,7 @@ import (
 
 // A Question is about one field of one object.
 type Question struct {
-	// Object names one object, as render.Named understands it.
+	// Object names one object, as render.IsNamed understands it.
 	Object string
 	// Path is the field, such as .spec.template.spec.containers[0].image.
 	Path string
@@ -104,7 +103,7 @@ func find(out render.Output, text string) (ownObject, error) {
 		for _, o := range c.Objects {
 			own := ownObject{c, o}
 			all = append(all, own)
-			if render.Named(text, c.Name, o) {
+			if render.IsNamed(text, c.Name, o) {
 				found = append(found, own)
 			}
 		}
@@ -176,7 +175,7 @@ func (a *asking) answer() (Answer, error) {
 		APIVersion: ref.GroupVersion().String(), Kind: ref.Kind, Name: ref.Name, Namespace: ref.Namespace, Component: c.Name, Object: o.Name, Path: a.text,
 		Written: origins.Exists(), Notes: a.notes(),
 	}
-	a.secret = (ref.Kind == syntax.SecretKind || ref.Kind == "") && (len(a.path) == 0 || slices.Contains(secretFields, a.path[0].Name()))
+	a.secret = object.MayBeSecret(ref.Kind) && (len(a.path) == 0 || slices.Contains(secretFields, a.path[0].Name()))
 	a.secret = a.secret || origins.Secret
 	out.Secret = a.secret
 	stored, path := a.stored()
@@ -231,7 +230,7 @@ func (a *asking) live(ref object.Ref) *unstructured.Unstructured {
 // withoutCopies returns an object without the annotations that hold content of a Secret, or its key.
 func withoutCopies(u *unstructured.Unstructured) *unstructured.Unstructured {
 	annotations := u.GetAnnotations()
-	if u.GetKind() != syntax.SecretKind || len(annotations) == 0 {
+	if !object.MayBeSecret(u.GetKind()) || len(annotations) == 0 {
 		return u
 	}
 	for _, name := range []string{corev1.LastAppliedConfigAnnotation, program.SaltAnnotation} {

@@ -6,9 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/fieldpath"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
-	"operetta.dev/engine/program/syntax"
 )
 
 // The content of a Secret has two names: a package may write stringData, and a cluster has it as data. The engine
@@ -20,7 +20,7 @@ const storedAs = "the cluster stores stringData in data, in base64"
 
 // isSecret reports whether the question is about a Secret.
 func (a *asking) isSecret() bool {
-	return a.of.object.Identity.Group == "" && a.of.object.Identity.Kind == syntax.SecretKind
+	return object.IsSecret(a.of.object.Identity.GroupKind())
 }
 
 // begins reports whether the path of the question is in a field of the object.
@@ -46,7 +46,7 @@ func (a *asking) stored() (map[string]any, []fieldpath.Part) {
 		return nil, at // it cannot be rendered yet
 	}
 	u := (&unstructured.Unstructured{Object: a.of.object.Manifest}).DeepCopy()
-	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(syntax.SecretKind))
+	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(object.SecretKind))
 	ownership.FoldStringData(u)
 	return u.Object, at
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"operetta.dev/engine/dryrun/diff"
 	"operetta.dev/engine/explain"
+	"operetta.dev/engine/redact"
 )
 
 // maxValue bounds the text of a value.
@@ -43,7 +44,7 @@ func (a Answer) Text(ink explain.Ink, now time.Time) string {
 		a.Live.text(&b, ink, a.Written, now)
 	}
 	for _, n := range a.Notes {
-		fmt.Fprintf(&b, "%s %s\n", ink.Warn("note:"), oneLine(n))
+		fmt.Fprintf(&b, "%s %s\n", ink.Warn("note:"), redact.OneLine(n))
 	}
 	return b.String()
 }
@@ -121,5 +122,3 @@ func (l *Live) text(b *strings.Builder, ink explain.Ink, written bool, now time.
 		fmt.Fprintf(b, "  %s\n", line)
 	}
 }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

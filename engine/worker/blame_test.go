@@ -210,7 +210,7 @@ func TestWhatWasKilledCountsAsTime(t *testing.T) {
 			if _, over := errors.AsType[*program.LimitError](err); !over {
 				t.Fatalf("got %v, want a limit", err)
 			}
-			if got := worker.Spent(ctx); got != c.want {
+			if got := worker.ProcessorTimeSpent(ctx); got != c.want {
 				t.Errorf("it counts as %s, want %s", got, c.want)
 			}
 		})
@@ -227,7 +227,7 @@ func TestTemplatesThatTakeTooMuchDoNotEndARollout(t *testing.T) {
 			t.Fatalf("session %d: %v", i, err)
 		}
 	}
-	if got := worker.Spent(ctx); got < 8*testTime {
+	if got := worker.ProcessorTimeSpent(ctx); got < 8*testTime {
 		t.Errorf("it counts as %s", got)
 	}
 }
@@ -272,13 +272,13 @@ func TestTheEvaluationsOfAPlanHaveNoLimitTogether(t *testing.T) {
 	if _, err := in.Evaluate(worker.WithPlan(rollout), session("town", nil)); err != nil {
 		t.Fatal(err)
 	}
-	if spent := worker.Spent(rollout); spent != 0 {
+	if spent := worker.ProcessorTimeSpent(rollout); spent != 0 {
 		t.Errorf("a plan of many resources would end at the limit of one rollout: %s were added to it", spent)
 	}
 	if _, err := in.Evaluate(rollout, session("town", map[string]any{"n": int64(2)})); err != nil {
 		t.Fatal(err)
 	}
-	if worker.Spent(rollout) == 0 {
+	if worker.ProcessorTimeSpent(rollout) == 0 {
 		t.Error("the evaluations of a rollout are not added up, so the test shows nothing")
 	}
 }

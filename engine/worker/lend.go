@@ -10,10 +10,10 @@ import (
 // time as the others, all of them together could take more than the container has, and the system would
 // kill the operator.
 
-// Lend gives the room of one worker away, until the caller calls release. It waits until no more than the
-// other workers are busy, and until one of them is left for those who need it for milliseconds: what hangs in the last one would hold up
-// everybody. A pool of one worker has none to give away, and lends at once: evaluations go on
-// meanwhile. It errors if the context ends before, or the pool is closed.
+// Lend gives the memory of one worker to the caller until it calls release. It waits until no more than the other
+// workers are busy, and until one of those is left for short evaluations: if an evaluation hung in the last one,
+// every resource would wait. A pool of one worker cannot spare it, and lends at once, while evaluations continue. It
+// errors if the context ends first, or if the pool is closed.
 func (p *Pool) Lend(ctx context.Context) (release func(), err error) {
 	p.mu.Lock()
 	if p.closed {

@@ -44,7 +44,7 @@ func (l Limits) Arguments() []string {
 	return []string{strconv.FormatInt(l.Memory, 10), l.Time.String()}
 }
 
-// ParseLimits returns the limits that Arguments has made arguments of.
+// ParseLimits parses what Arguments returns.
 func ParseLimits(memory, processorTime string) (Limits, error) {
 	var l Limits
 	var err error
@@ -64,7 +64,7 @@ const shortGarbage = 400
 // LimitProcess limits the memory, the stack and the processor time of this process, which does one thing and ends. At a
 // limit the process exits.
 func LimitProcess(l Limits) error {
-	CollectLess()
+	ReduceGC()
 	g, err := guardMemory(l.Memory)
 	if err == nil {
 		g.begin(l.Time)
@@ -90,8 +90,8 @@ type guard struct {
 	ticker   *time.Ticker
 }
 
-// CollectLess makes Go collect garbage less often, and returns a function that makes it collect as often as before.
-func CollectLess() (asBefore func()) {
+// ReduceGC makes Go collect garbage less often, and returns a function that makes it collect as often as before.
+func ReduceGC() (asBefore func()) {
 	before := debug.SetGCPercent(shortGarbage)
 	if before < 0 || before > shortGarbage {
 		debug.SetGCPercent(before) // whoever set GOGC wants that

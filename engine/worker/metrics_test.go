@@ -65,7 +65,7 @@ func TestATemplateThatWasMadeCountsAsTime(t *testing.T) {
 	if result, err := in.Compile(ctx, session("town", nil), template.Pins{}); err != nil || result.Template == nil {
 		t.Fatalf("there is no template: %v, error %v", result.Untranslated, err)
 	}
-	if got := worker.Spent(ctx); got <= 0 {
+	if got := worker.ProcessorTimeSpent(ctx); got <= 0 {
 		t.Errorf("it counts as %s", got)
 	}
 }

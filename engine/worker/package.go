@@ -318,9 +318,9 @@ func timeOf(ctx context.Context) *rolloutTime {
 	return &rolloutTime{}
 }
 
-// Spent returns how much processor time the rollout of a context has taken in workers. What was killed
+// ProcessorTimeSpent returns how much processor time the rollout of a context has taken in workers. What was killed
 // counts as the limit of one evaluation.
-func Spent(ctx context.Context) time.Duration {
+func ProcessorTimeSpent(ctx context.Context) time.Duration {
 	t := timeOf(ctx)
 	return time.Duration(t.evaluations.Load() + t.killed.Load() + t.templates.Load())
 }

@@ -81,7 +81,7 @@ func (p *Pool) Size() int { return p.options.Size }
 // errClosed is the error of a pool that was closed.
 var errClosed = errors.New("the workers have ended")
 
-// Close ends the workers that are idle now, and the others when they are. Nobody gets one any more.
+// Close ends the idle workers at once, and each busy one when it becomes idle. After that, no caller gets a worker.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -61,7 +61,7 @@ func Serve(in io.Reader, out io.Writer, l Limits) error { return serve(in, out, 
 
 // serve is Serve for a worker that is replaced sooner or later than others.
 func serve(in io.Reader, out io.Writer, l Limits, until wear) error {
-	collectAsBefore := sync.OnceFunc(CollectLess())
+	collectAsBefore := sync.OnceFunc(ReduceGC())
 	g, err := guardMemory(l.Memory)
 	if err != nil {
 		return err

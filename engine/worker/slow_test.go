@@ -69,7 +69,7 @@ func TestAnEvaluationThatTakesLongIsNoted(t *testing.T) {
 		if _, err := pool.Package(p).Evaluate(ctx, session(namespace, spec)); err != nil {
 			t.Fatal(err)
 		}
-		return worker.Spent(ctx)
+		return worker.ProcessorTimeSpent(ctx)
 	}
 	unhurried := newPool(t, 1)
 	evaluate(unhurried, "dave", large)

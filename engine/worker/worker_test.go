@@ -224,7 +224,7 @@ func TestTheEvaluationsOfARolloutHaveALimitTogether(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Errorf("they took %s together", worker.Spent(ctx))
+	t.Errorf("they took %s together", worker.ProcessorTimeSpent(ctx))
 }
 
 func TestAWorkerThatCannotBeStartedIsNobodysFault(t *testing.T) {

@@ -94,7 +94,7 @@ func New(t *testing.T) *Site {
 		return liveServer.newSite(t)
 	}
 	memory := memory.New()
-	memory.Validate()
+	memory.EnableValidation()
 	for _, kind := range alwaysServed {
 		memory.Serve(kind.GroupKind(), cluster.Namespaced)
 	}

@@ -44,7 +44,7 @@ func (m *inMemory) put(_ context.Context, manager string, object *unstructured.U
 
 func (m *inMemory) remove(_ context.Context, object *unstructured.Unstructured) error {
 	defer m.CollectGarbage()
-	return m.Remove(cluster.RefOf(object), object.GetUID())
+	return m.DeleteInBackground(cluster.RefOf(object), object.GetUID())
 }
 
 func (m *inMemory) list(_ context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
@@ -63,11 +63,11 @@ func (m *inMemory) serve(_ context.Context, kind schema.GroupVersionKind) error 
 }
 
 func (m *inMemory) withdraw(_ context.Context, kind schema.GroupVersionKind) error {
-	m.Withdraw(kind.GroupKind())
+	m.StopServing(kind.GroupKind())
 	return nil
 }
 
-func (m *inMemory) refuse(r memory.Admission) { m.Refuse(r) }
+func (m *inMemory) refuse(r memory.Admission) { m.SetAdmission(r) }
 
 func (m *inMemory) events(context.Context) ([]cluster.ObjectChange, error) {
 	return m.watch.Next(), nil
@@ -82,5 +82,5 @@ func (m *inMemory) terminate(context.Context) error {
 	if ns, err = m.Put("person", ns); err != nil {
 		return err
 	}
-	return m.Remove(cluster.RefOf(ns), ns.GetUID())
+	return m.DeleteInBackground(cluster.RefOf(ns), ns.GetUID())
 }

@@ -257,7 +257,7 @@ func TestContentOfAConfigMapIsServedAndSurvivesIt(t *testing.T) {
 func TestPackagesAreServedUnderThePrintedRole(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
-	for _, o := range rbac.Of(nil, rbac.Plurals{}, nil, rbac.Options{OperatorNamespace: "operetta-system", ServiceAccount: "operetta", InstallsCRDs: true, PackageObjects: true}) {
+	for _, o := range rbac.Roles(nil, rbac.Plurals{}, nil, rbac.Options{OperatorNamespace: "operetta-system", ServiceAccount: "operetta", InstallsCRDs: true, PackageObjects: true}) {
 		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 		if err != nil {
 			t.Fatal(err)

@@ -336,7 +336,7 @@ func (m *madeUp) refer(s *program.Session) {
 // input makes an object of an input up.
 func (m *madeUp) input(s *program.Session, path []string) {
 	if s.Inputs == nil {
-		s.Inputs = map[string]program.Found{}
+		s.Inputs = map[string]program.FoundInput{}
 	}
 	found, ok := s.Inputs[path[1]]
 	if !ok && m.IntN(4) > 0 {
@@ -407,10 +407,10 @@ func (m *madeUp) withOtherValues(s program.Session) program.Session {
 		}
 	}
 	if s.Inputs != nil {
-		out.Inputs = map[string]program.Found{}
+		out.Inputs = map[string]program.FoundInput{}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Inputs)) {
-		found := program.Found{Several: s.Inputs[name].Several}
+		found := program.FoundInput{Several: s.Inputs[name].Several}
 		for _, o := range s.Inputs[name].Objects {
 			object, _ := m.vary(o).(map[string]any)
 			for _, key := range []string{"apiVersion", "kind", "metadata"} {

@@ -150,7 +150,7 @@ func sameTemplate(t *testing.T, name string, p *program.Program, in *worker.Pack
 // observed returns a session as it is after a rollout: its objects and inputs exist, with what an API server
 // and controllers add.
 func observed(s program.Session, r program.Rollout) program.Session {
-	out := program.Session{CR: s.CR, Config: s.Config, Live: map[string]map[string]map[string]any{}, Inputs: map[string]program.Found{}}
+	out := program.Session{CR: s.CR, Config: s.Config, Live: map[string]map[string]map[string]any{}, Inputs: map[string]program.FoundInput{}}
 	live := func(object map[string]any) map[string]any {
 		object = runtime.DeepCopyJSON(object)
 		meta, _ := object["metadata"].(map[string]any)
@@ -186,7 +186,7 @@ func observed(s program.Session, r program.Rollout) program.Session {
 			"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "default"},
 			"data": map[string]any{"password": "c2VjcmV0IQ==", "key": "1", "url": "http://x"}, "spec": map[string]any{"replicas": int64(1)},
 		})
-		out.Inputs[in.Name] = program.Found{Several: in.Object == "", Objects: []map[string]any{object}}
+		out.Inputs[in.Name] = program.FoundInput{Several: in.Object == "", Objects: []map[string]any{object}}
 	}
 	return out
 }

@@ -3,7 +3,7 @@
 // and of the engine; nothing fails on its own.
 //
 //	c := faulty.New(memory, memory)
-//	c.Disturb(faulty.Plan{CrashAfter: []int{3}})
+//	c.InjectFaults(faulty.Plan{CrashAfter: []int{3}})
 //	... // the third write is the last one, and then every call errors with ErrCrash
 //	c.Restart()
 package faulty
@@ -75,8 +75,8 @@ func New(c cluster.Cluster, m *memory.Cluster) *Cluster {
 	return &Cluster{Cluster: c, memory: m, verbs: map[string]int{}}
 }
 
-// Disturb sets the plan, and counts writes anew. The zero Plan lets nothing fail.
-func (f *Cluster) Disturb(p Plan) {
+// InjectFaults sets the plan, and counts writes anew. The zero Plan lets nothing fail.
+func (f *Cluster) InjectFaults(p Plan) {
 	p.CrashAfter = slices.Clone(p.CrashAfter)
 	f.plan, f.sinceStart, f.total = p, 0, 0
 }

@@ -29,9 +29,9 @@ func (m *Cluster) Delete(_ context.Context, ref cluster.Ref, uid types.UID) erro
 	return m.remove(live, next)
 }
 
-// Remove deletes the object with that UID in the background, as a person does: its dependents follow
+// DeleteInBackground deletes the object with that UID in the background, as a person does: its dependents follow
 // when CollectGarbage is called.
-func (m *Cluster) Remove(ref cluster.Ref, uid types.UID) error {
+func (m *Cluster) DeleteInBackground(ref cluster.Ref, uid types.UID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	live := m.objects[ref.Identity()]

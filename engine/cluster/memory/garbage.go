@@ -52,9 +52,9 @@ func (b ownerIndex) note(ref cluster.Ref, before, after *unstructured.Unstructur
 	}
 }
 
-// Elsewhere makes the garbage collector take an object with a UID as one that exists, although this cluster does
+// AssumeExists makes the garbage collector take an object with a UID as one that exists, although this cluster does
 // not have it.
-func (m *Cluster) Elsewhere(uid types.UID) {
+func (m *Cluster) AssumeExists(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.owners.there[uid] = true

@@ -9,25 +9,25 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// generational are the built-in kinds that have a generation, by group.
-var generational = map[string][]string{
+// kindsWithGeneration are the built-in kinds that have a generation, by group.
+var kindsWithGeneration = map[string][]string{
 	"":                             {"Pod", "PodTemplate", "ReplicationController"},
-	"admissionregistration.k8s.io": cluster.WithoutNamespace("admissionregistration.k8s.io"),
+	"admissionregistration.k8s.io": cluster.ClusterScopedKinds("admissionregistration.k8s.io"),
 	"apps":                         {"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"},
 	"autoscaling":                  {"HorizontalPodAutoscaler"},
 	"batch":                        {"CronJob", "Job"},
 	"discovery.k8s.io":             {"EndpointSlice"},
-	"flowcontrol.apiserver.k8s.io": cluster.WithoutNamespace("flowcontrol.apiserver.k8s.io"),
+	"flowcontrol.apiserver.k8s.io": cluster.ClusterScopedKinds("flowcontrol.apiserver.k8s.io"),
 	"networking.k8s.io":            {"Ingress", "IngressClass", "NetworkPolicy"},
 	"policy":                       {"PodDisruptionBudget"},
-	"resource.k8s.io":              cluster.WithoutNamespace("resource.k8s.io"),
+	"resource.k8s.io":              cluster.ClusterScopedKinds("resource.k8s.io"),
 	"scheduling.k8s.io":            {"PriorityClass"},
 }
 
 // builtin returns the scope of a built-in kind, and false for any other kind, and for a version that is unknown or that
 // Kubernetes has removed.
 func builtin(kind schema.GroupVersionKind) (cluster.Scope, bool) {
-	if _, removed := cluster.RemovalOf(kind); removed {
+	if _, removed := cluster.APIRemovalOf(kind); removed {
 		return "", false
 	}
 	scope, known := cluster.KnownScope(kind.GroupKind())
@@ -39,7 +39,7 @@ func builtin(kind schema.GroupVersionKind) (cluster.Scope, bool) {
 
 // firstGeneration is the generation of a new object. Every custom resource has one.
 func firstGeneration(kind schema.GroupVersionKind) int64 {
-	if scheme.Scheme.Recognizes(kind) && !slices.Contains(generational[kind.Group], kind.Kind) {
+	if scheme.Scheme.Recognizes(kind) && !slices.Contains(kindsWithGeneration[kind.Group], kind.Kind) {
 		return 0
 	}
 	return 1

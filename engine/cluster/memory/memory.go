@@ -54,8 +54,8 @@ var _ cluster.Cluster = (*Cluster)(nil)
 // after the write; before is nil on creation, and after on deletion.
 type Admission func(before, after *unstructured.Unstructured) error
 
-// Refuse sets the Admission; nil rejects nothing.
-func (m *Cluster) Refuse(r Admission) {
+// SetAdmission sets the Admission; nil rejects nothing.
+func (m *Cluster) SetAdmission(r Admission) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.refuse = r
@@ -78,18 +78,18 @@ func (m *Cluster) Serve(kind schema.GroupKind, scope cluster.Scope) {
 	m.served[kind] = scope
 }
 
-// Validate makes the cluster reject objects as the validation of an API server does: unknown fields,
+// EnableValidation makes the cluster reject objects as the validation of an API server does: unknown fields,
 // values of another type, names, required fields, immutable fields. Of custom resources it
 // validates only the metadata.
-func (m *Cluster) Validate() {
+func (m *Cluster) EnableValidation() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.validates = true
 }
 
-// Namespaces makes the cluster reject objects in a namespace that does not exist, and adds namespaces
+// RequireNamespaces makes the cluster reject objects in a namespace that does not exist, and adds namespaces
 // that do.
-func (m *Cluster) Namespaces(names ...string) {
+func (m *Cluster) RequireNamespaces(names ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.namespaces == nil {
@@ -100,8 +100,8 @@ func (m *Cluster) Namespaces(names ...string) {
 	}
 }
 
-// Withdraw stops serving a kind that Serve has added, and deletes its objects.
-func (m *Cluster) Withdraw(kind schema.GroupKind) {
+// StopServing stops serving a kind that Serve has added, and deletes its objects.
+func (m *Cluster) StopServing(kind schema.GroupKind) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.served, kind)

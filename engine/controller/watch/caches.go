@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// A Connection is what caches take to an API server: as whom its requests are sent, and who runs the caches. A manager is
-// one. What one has filled serves no controller that acts as another user: caches ask for no rights when they are read.
+// A Connection is how caches reach an API server: it sends their requests as one user, and runs the caches. A manager
+// is one. A cache serves only the controllers of its own user, because a read from a cache is not authorized.
 type Connection interface {
 	// GetConfig returns as whom, and how, requests are sent.
 	GetConfig() *rest.Config
@@ -145,12 +145,12 @@ func (c *Caches) open(namespace string) (Cache, error) {
 	if err != nil {
 		return Cache{}, err
 	}
-	return out, c.connection.Add(Always(out.Cache))
+	return out, c.connection.Add(OnEveryReplica(out.Cache))
 }
 
-// Always returns a cache that runs while another process leads, too, so that this one is ready to lead. The library's
-// cache of one namespace does not say so.
-func Always(c cache.Cache) manager.Runnable { return always{c} }
+// OnEveryReplica returns a cache that also runs while another process leads, so that this process is ready to take
+// over. The library's cache of one namespace does not declare that.
+func OnEveryReplica(c cache.Cache) manager.Runnable { return always{c} }
 
 type always struct{ cache.Cache }
 

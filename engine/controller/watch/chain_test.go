@@ -92,7 +92,7 @@ components: b: objects: map: _map & {metadata: name: "b", data: text: *inputs.re
 			for i := range 11 {
 				put(t, memory, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: "%d"}, data: {next: "%d"}}`, i, i+1))
 			}
-			memory.Refuse(row.refuse)
+			memory.SetAdmission(row.refuse)
 			p := inline.Program(t, shop+"_map: {apiVersion: \"v1\", kind: \"ConfigMap\"}\n"+row.body)
 			now := time.Unix(1000, 0)
 			r := &reconcile.Reconciler{

@@ -83,7 +83,7 @@ func timeOf(m metav1.ManagedFieldsEntry) time.Time {
 }
 
 func changeOf(m metav1.ManagedFieldsEntry) history.Change {
-	return history.Change{Manager: history.Short(diff.Printable(m.Manager)), Operation: string(m.Operation)}
+	return history.Change{Manager: history.Truncate(diff.Printable(m.Manager)), Operation: string(m.Operation)}
 }
 
 // A writer is a field manager, with the fields that it owns.
@@ -114,8 +114,8 @@ func writersOf(before, after *unstructured.Unstructured) []writer {
 	return out
 }
 
-// whoChanged returns the manager that has changed a field. No manager owns a field that is gone, and a cache keeps no fields of
-// the managers of an input: if one alone has written, it was that one.
+// whoChanged returns the manager that has changed a field. No manager owns a field that is gone, and a cache keeps no
+// fields of the managers of an input: in these cases, if only one manager has written, it was that one.
 func whoChanged(p diff.ChangedPath, writers []writer, object map[string]any) history.Change {
 	tracked := false
 	var around *writer
@@ -171,7 +171,7 @@ func byWriter(paths []diff.ChangedPath, writers []writer, object map[string]any)
 			out[at].More++
 			continue
 		}
-		out[at].Fields = append(out[at].Fields, history.Short(p.Text))
+		out[at].Fields = append(out[at].Fields, history.Truncate(p.Text))
 	}
 	return out
 }

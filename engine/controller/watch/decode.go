@@ -397,7 +397,7 @@ func (p *packing) managedEntry() error {
 	return err
 }
 
-// plainError returns the error of a stream as those know it who read watches.
+// plainError returns the error of a stream in the form that readers of watches expect.
 func plainError(err error) error {
 	for _, plain := range []error{io.ErrUnexpectedEOF, io.EOF} {
 		if errors.Is(err, plain) {

@@ -133,7 +133,7 @@ func newPatchesIn(mgr Connection, direct client.Client, namespace string, log lo
 	if p.cache, err = NewCache(mgr, namespace, cache.Options{SyncPeriod: new(Resync), DefaultTransform: trimPatch}); err != nil {
 		return nil, err
 	}
-	if err := mgr.Add(Always(p.cache.Cache)); err != nil {
+	if err := mgr.Add(OnEveryReplica(p.cache.Cache)); err != nil {
 		return nil, err
 	}
 	return p, mgr.Add(p)

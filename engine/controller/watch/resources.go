@@ -98,7 +98,7 @@ func (r *Resources) Check(ctx context.Context) error {
 	}
 }
 
-// check is Check, and does not wait.
+// check is Check without waiting.
 func (r *Resources) check() error {
 	r.mu.Lock()
 	sources := maps.Clone(r.sources)

@@ -40,7 +40,7 @@ type streams struct {
 	decode    decoder
 }
 
-// A decoder makes an object of its JSON. The bytes are its only during the call.
+// A decoder decodes an object from JSON. It must not keep the bytes after the call.
 type decoder func(raw []byte) (*unstructured.Unstructured, error)
 
 // newStreams returns the streams of a cache with some options. They have a namespace, or all of them, and one selector for

@@ -41,7 +41,7 @@ func orNone(value string) string {
 // is nil, it returns all fields of the other. It learns the values of a Secret first.
 func (m *Mask) Fields(before, after *unstructured.Unstructured) []Field {
 	m.Learn(before, after)
-	found := &shownFields{mask: m, secret: isSecret(before) || isSecret(after)}
+	found := &shownFields{mask: m, secret: mayBeSecret(before) || mayBeSecret(after)}
 	c := &comparison{created: before == nil, found: found}
 	c.compare(nil, c.relevant(before), c.relevant(after))
 	return found.fields

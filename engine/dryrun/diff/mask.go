@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/redact"
 )
 
@@ -34,14 +35,14 @@ func (m *Mask) redactor() *redact.Redactor {
 // Learn adds the values of Secrets. It ignores other objects, and nil.
 func (m *Mask) Learn(objects ...*unstructured.Unstructured) {
 	for _, u := range objects {
-		if isSecret(u) {
+		if mayBeSecret(u) {
 			m.redactor().Add(u.Object)
 		}
 	}
 }
 
-func isSecret(u *unstructured.Unstructured) bool {
-	return u != nil && u.GetKind() == "Secret" && u.GetAPIVersion() == "v1"
+func mayBeSecret(u *unstructured.Unstructured) bool {
+	return u != nil && object.MayBeSecret(u.GetKind())
 }
 
 // Text returns a text without the values of Secrets, and without characters that a terminal would

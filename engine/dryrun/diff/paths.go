@@ -18,7 +18,7 @@ type ChangedPath struct {
 // Paths returns the paths of the fields that differ between two states of an object, in order: also those of the status,
 // and of the metadata that people and controllers write.
 func Paths(before, after *unstructured.Unstructured) []ChangedPath {
-	found := &changedPaths{secret: isSecret(before) || isSecret(after)}
+	found := &changedPaths{secret: mayBeSecret(before) || mayBeSecret(after)}
 	c := &comparison{found: found}
 	c.compare(nil, written(before), written(after))
 	return found.paths

@@ -36,14 +36,14 @@ type States struct {
 // removes from a list that is rendered do count. It learns the values of a Secret first.
 func (m *Mask) Rendered(s States) []Difference {
 	m.Learn(s.Live, s.Applied, s.Wanted)
-	r := &rendered{States: s, shown: &shownFields{mask: m, secret: isSecret(s.Wanted)}}
+	r := &rendered{States: s, shown: &shownFields{mask: m, secret: mayBeSecret(s.Wanted)}}
 	r.walk(place{}, relevantTo(s.Live), relevantTo(s.Applied), relevantTo(s.Wanted))
 	return r.out
 }
 
-// Wanted returns a rendered object without what says whose it is: the marks of the engine and the references to
+// WithoutOwnership returns a rendered object without what says whose it is: the marks of the engine and the references to
 // owners.
-func Wanted(u *unstructured.Unstructured) *unstructured.Unstructured {
+func WithoutOwnership(u *unstructured.Unstructured) *unstructured.Unstructured {
 	out := u.DeepCopy()
 	out.SetOwnerReferences(nil)
 	out.SetLabels(withoutMarks(out.GetLabels()))

@@ -44,9 +44,9 @@ const (
 // sweeps is how often the layers are ordered and the nodes moved.
 const sweeps = 8
 
-// Of places the nodes of a graph. An edge to a node that does not exist is left out, and so are those that
+// Place places the nodes of a graph. An edge to a node that does not exist is left out, and so are those that
 // close a cycle.
-func Of(nodes []Node, edges []Edge) Layout {
+func Place(nodes []Node, edges []Edge) Layout {
 	d := newDrawing(nodes, edges)
 	d.rank()
 	d.addLanes()

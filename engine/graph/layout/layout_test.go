@@ -81,9 +81,9 @@ func TestBoxesDoNotOverlapAndEdgesLeadDownwards(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			nodes := boxes(row.nodes)
-			l := layout.Of(nodes, row.edges)
+			l := layout.Place(nodes, row.edges)
 			check(t, nodes, row.edges, l)
-			if diff := cmp.Diff(l, layout.Of(nodes, row.edges)); diff != "" {
+			if diff := cmp.Diff(l, layout.Place(nodes, row.edges)); diff != "" {
 				t.Errorf("the same graph has another layout:\n%s", diff)
 			}
 		})
@@ -101,7 +101,7 @@ func fan(n int) []layout.Edge {
 func TestOrderingRemovesACrossing(t *testing.T) {
 	t.Parallel()
 	// a and b stand above d and c: in the order of the list, their edges would cross.
-	l := layout.Of(boxes(4), []layout.Edge{{0, 3, 0}, {1, 2, 0}})
+	l := layout.Place(boxes(4), []layout.Edge{{0, 3, 0}, {1, 2, 0}})
 	if (l.Nodes[0].X < l.Nodes[1].X) != (l.Nodes[3].X < l.Nodes[2].X) {
 		t.Errorf("the edges cross: %v", l.Nodes)
 	}
@@ -109,7 +109,7 @@ func TestOrderingRemovesACrossing(t *testing.T) {
 
 func TestACycleIsDrawnWithoutTheEdgesThatCloseIt(t *testing.T) {
 	t.Parallel()
-	l := layout.Of(boxes(3), []layout.Edge{{0, 1, 0}, {1, 2, 0}, {2, 0, 0}, {1, 1, 0}, {7, 0, 0}})
+	l := layout.Place(boxes(3), []layout.Edge{{0, 1, 0}, {1, 2, 0}, {2, 0, 0}, {1, 1, 0}, {7, 0, 0}})
 	drawn := 0
 	for _, points := range l.Edges {
 		if len(points) > 0 {
@@ -138,7 +138,7 @@ func TestALargeGraphTakesBoundedTimeAndSpace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
-			l := layout.Of(boxes(many), edges)
+			l := layout.Place(boxes(many), edges)
 			took := time.Since(began)
 			t.Logf("%s for %gx%g", took, l.Width, l.Height)
 			if took > machine.Patience {

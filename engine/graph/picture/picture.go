@@ -86,8 +86,8 @@ const (
 	maxTitle = 200
 )
 
-// oneLine returns a text as a line that fits into a box.
-func oneLine(text string) string { return shortened(text, maxText) }
+// boxLine returns a text as a line that fits into a box.
+func boxLine(text string) string { return shortened(text, maxText) }
 
 // title returns the title of a picture as a line.
 func (p Picture) title() string { return shortened(p.Title, maxTitle) }
@@ -120,7 +120,7 @@ func (n Node) lines() []Line {
 		if i == 0 {
 			out = append([]Line(nil), out...)
 		}
-		out[i].Text = oneLine(out[i].Text)
+		out[i].Text = boxLine(out[i].Text)
 	}
 	return out
 }
@@ -139,9 +139,9 @@ const (
 
 // size returns the size of a box.
 func (n Node) size() layout.Node {
-	width := textWidth(oneLine(n.Title), titleSize, true)
+	width := textWidth(boxLine(n.Title), titleSize, true)
 	if n.State != "" {
-		width += 18 + signWidth + textWidth(oneLine(n.State), textSize, false)
+		width += 18 + signWidth + textWidth(boxLine(n.State), textSize, false)
 	}
 	lines := n.lines()
 	for _, l := range lines {
@@ -247,7 +247,7 @@ func (p Picture) drawing() drawing {
 	for i, e := range p.Edges {
 		edges[i] = layout.Edge{From: e.From, To: e.To, Class: int(e.Kind)}
 	}
-	d.layout = layout.Of(d.sizes, edges)
+	d.layout = layout.Place(d.sizes, edges)
 	if p.Title != "" {
 		d.top += titleSize + 18
 	}
@@ -316,11 +316,11 @@ func (n Node) draw(on canvas, x, y float64, size layout.Node) {
 	}
 	on.box(x, y, size.Width, size.Height, look{light, border})
 	base := y + padding + titleSize - 3
-	on.text(x+padding, base, oneLine(n.Title), titleSize, true, ink)
+	on.text(x+padding, base, boxLine(n.Title), titleSize, true, ink)
 	if n.State != "" {
-		at := x + size.Width - padding - textWidth(oneLine(n.State), textSize, false)
+		at := x + size.Width - padding - textWidth(boxLine(n.State), textSize, false)
 		sign(on, at-signWidth, base, n.Tone)
-		on.text(at, base, oneLine(n.State), textSize, false, strong)
+		on.text(at, base, boxLine(n.State), textSize, false, strong)
 	}
 	for i, l := range n.lines() {
 		at, base := x+padding, base+12+float64(i+1)*lineStep-4

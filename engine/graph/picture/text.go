@@ -10,7 +10,7 @@ func (p Picture) EdgeList() string {
 	var b strings.Builder
 	for _, e := range p.Edges {
 		if e.Kind != Declared {
-			fmt.Fprintf(&b, "%s needs %s: %s\n", oneLine(p.Nodes[e.To].Title), oneLine(p.Nodes[e.From].Title), kinds[e.Kind].text)
+			fmt.Fprintf(&b, "%s needs %s: %s\n", boxLine(p.Nodes[e.To].Title), boxLine(p.Nodes[e.From].Title), kinds[e.Kind].text)
 		}
 	}
 	return b.String()
@@ -45,9 +45,9 @@ func (p Picture) DOT() string {
 
 // words returns the lines of a box as texts, with signs.
 func (n Node) words() []string {
-	head := oneLine(n.Title)
+	head := boxLine(n.Title)
 	if n.State != "" {
-		head += "  " + n.Tone.mark() + oneLine(n.State)
+		head += "  " + n.Tone.mark() + boxLine(n.State)
 	}
 	out := []string{head}
 	for _, l := range n.lines() {

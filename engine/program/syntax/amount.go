@@ -42,8 +42,8 @@ func atMost(n float64) Amount {
 	return Amount{Interval: Interval{Low: math.Inf(-1), High: n}, known: true, bound: true}
 }
 
-// Beyond reports whether a user decides about an amount and may make it larger than a limit.
-func (a Amount) Beyond(limit float64) bool {
+// MayExceed reports whether a user decides about an amount and may make it larger than a limit.
+func (a Amount) MayExceed(limit float64) bool {
 	return a.From != "" && max(a.High, -a.Low) > limit
 }
 

@@ -7,8 +7,8 @@ import (
 	"cuelang.org/go/cue/token"
 )
 
-// A Compared is a literal that the text compares a field of the custom resource with.
-type Compared struct {
+// A ComparedLiteral is a literal that the text compares a field of the custom resource with.
+type ComparedLiteral struct {
 	// Path leads to the field, as in cr, spec, mode.
 	Path []string
 	// Value is a string or an int64.
@@ -21,15 +21,15 @@ type Compared struct {
 var comparing = map[token.Token]bool{token.EQL: true, token.NEQ: true, token.LSS: true, token.LEQ: true, token.GTR: true, token.GEQ: true}
 
 // Compared returns the literals that the text compares fields of the custom resource with, by position.
-func (x *Examples) Compared() []Compared {
-	var out []Compared
+func (x *Examples) Compared() []ComparedLiteral {
+	var out []ComparedLiteral
 	add := func(reference, literal ast.Expr) {
 		value, ok := literalOf(literal)
 		if !ok {
 			return
 		}
 		if path := x.operand(reference).Path; len(path) > 1 && path[0] == "cr" {
-			out = append(out, Compared{Path: path, Value: value})
+			out = append(out, ComparedLiteral{Path: path, Value: value})
 		}
 	}
 	for _, f := range x.files {

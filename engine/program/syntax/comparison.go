@@ -36,7 +36,7 @@ func (x *Index) Comparisons() []Comparison {
 			if ok && (b.Op == token.EQL || b.Op == token.NEQ) {
 				out = append(out, Comparison{
 					Source:   Source(b),
-					Position: fault.At(b.Pos()),
+					Position: fault.PositionAt(b.Pos()),
 					Left:     x.operand(b.X),
 					Right:    x.operand(b.Y),
 				})

@@ -39,7 +39,7 @@ func spansOf(guards []ast.Clause) []span {
 	return out
 }
 
-func spanOf(n ast.Node) span { return span{fault.At(n.Pos()), fault.At(n.End())} }
+func spanOf(n ast.Node) span { return span{fault.PositionAt(n.Pos()), fault.PositionAt(n.End())} }
 
 func (s span) holds(p fault.Position) bool {
 	return p.File == s.from.File && p.Line >= s.from.Line && p.Line <= s.to.Line

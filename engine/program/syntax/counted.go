@@ -5,8 +5,8 @@ import (
 	"cuelang.org/go/cue/token"
 )
 
-// A Counted is a number of elements at which the text does something else with a list or a map of the custom resource.
-type Counted struct {
+// An ElementCount is a number of elements at which the text does something else with a list or a map of the custom resource.
+type ElementCount struct {
 	// Path leads to the list or map, as in cr, spec, hosts.
 	Path []string
 	// Counts are the number and its neighbours: the longest list on one side of the boundary and the shortest on the other
@@ -15,11 +15,11 @@ type Counted struct {
 }
 
 // Counted returns the numbers of elements that the text compares with, requires or indexes, in the order of the text.
-func (x *Examples) Counted() []Counted {
-	var out []Counted
+func (x *Examples) Counted() []ElementCount {
+	var out []ElementCount
 	add := func(list ast.Expr, counts ...int) {
 		if path := x.operand(list).Path; len(path) > 1 && path[0] == "cr" {
-			out = append(out, Counted{Path: path, Counts: counts})
+			out = append(out, ElementCount{Path: path, Counts: counts})
 		}
 	}
 	for _, f := range x.files {

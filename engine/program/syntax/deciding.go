@@ -125,7 +125,7 @@ func (x *names) elementsIn(e ast.Expr) []Reference {
 			if inner, _ := c.literal(); all {
 				path = slices.Concat(path, []string{Each}, inner)
 			}
-			out = append(out, Reference{Path: path, Position: fault.At(id.Pos())})
+			out = append(out, Reference{Path: path, Position: fault.PositionAt(id.Pos())})
 		}
 		return false
 	}, nil)

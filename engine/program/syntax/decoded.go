@@ -20,8 +20,8 @@ const (
 	FormatBase64 Format = "base64"
 )
 
-// A Decoded is a text of an input that the package decodes, and a part of the result that it refers to.
-type Decoded struct {
+// A DecodedText is a text of an input that the package decodes, and a part of the result that it refers to.
+type DecodedText struct {
 	// Path leads to the text, as in inputs, answer, object, data, answer.json.
 	Path   []string
 	Format Format
@@ -61,8 +61,8 @@ type Examples struct {
 func (x *Index) Examples() *Examples { return &Examples{&x.names, x.files, x.order} }
 
 // Decoded returns the texts of inputs that the package decodes, in the order of the text.
-func (x *Examples) Decoded() []Decoded {
-	var out []Decoded
+func (x *Examples) Decoded() []DecodedText {
+	var out []DecodedText
 	for _, f := range x.files {
 		ast.Walk(f, func(n ast.Node) bool {
 			if b, ok := n.(*ast.BinaryExpr); ok {
@@ -83,7 +83,7 @@ func (x *Examples) Decoded() []Decoded {
 }
 
 // decodedComparison returns the part that is compared with a literal.
-func (x *Examples) decodedComparison(e, literal ast.Expr) []Decoded {
+func (x *Examples) decodedComparison(e, literal ast.Expr) []DecodedText {
 	value, ok := literalOf(literal)
 	if !ok {
 		return nil
@@ -96,8 +96,8 @@ func (x *Examples) decodedComparison(e, literal ast.Expr) []Decoded {
 }
 
 // decodedProvided returns the part for whose absence an expression provides.
-func (x *Examples) decodedProvided(b *ast.BinaryExpr) []Decoded {
-	var out []Decoded
+func (x *Examples) decodedProvided(b *ast.BinaryExpr) []DecodedText {
+	var out []DecodedText
 	for _, e := range providedBy(b) {
 		out = append(out, x.decodedBy(e, 0)...)
 	}
@@ -130,12 +130,12 @@ func conjunctsOf(e ast.Expr) []ast.Expr {
 
 // decodedBy returns what an expression decodes, also through names that stand for it. A text that is decoded
 // twice, as JSON in base64, counts by the outer format.
-func (x *Examples) decodedBy(e ast.Expr, depth int) []Decoded {
+func (x *Examples) decodedBy(e ast.Expr, depth int) []DecodedText {
 	if depth > maxAliases {
 		return nil
 	}
 	c := chainOf(e)
-	var out []Decoded
+	var out []DecodedText
 	switch base := c.base.(type) {
 	case *ast.CallExpr:
 		out = x.decodedByCall(base, depth)
@@ -149,7 +149,7 @@ func (x *Examples) decodedBy(e ast.Expr, depth int) []Decoded {
 }
 
 // decodedByCall returns what a call decodes.
-func (x *Examples) decodedByCall(call *ast.CallExpr, depth int) []Decoded {
+func (x *Examples) decodedByCall(call *ast.CallExpr, depth int) []DecodedText {
 	d, decodes := decoders[function(call.Fun)]
 	if !decodes || len(call.Args) <= d.argument {
 		return nil
@@ -158,11 +158,11 @@ func (x *Examples) decodedByCall(call *ast.CallExpr, depth int) []Decoded {
 	if !ok {
 		return nil
 	}
-	return []Decoded{{Path: path, Format: d.format}}
+	return []DecodedText{{Path: path, Format: d.format}}
 }
 
 // decodedByName returns what a name stands for: the elements of a loop, or what is declared.
-func (x *Examples) decodedByName(id *ast.Ident, depth int) []Decoded {
+func (x *Examples) decodedByName(id *ast.Ident, depth int) []DecodedText {
 	if _, rooted := x.rooted(id); rooted {
 		return nil
 	}
@@ -173,7 +173,7 @@ func (x *Examples) decodedByName(id *ast.Ident, depth int) []Decoded {
 		}
 		return out
 	}
-	var out []Decoded
+	var out []DecodedText
 	for _, m := range x.declared(id) {
 		if m.value != nil {
 			out = append(out, x.decodedBy(m.value, depth+1)...)
@@ -252,8 +252,8 @@ func unparenthesized(e ast.Expr) ast.Expr {
 
 // ComparedInputs returns the literals that the text compares fields of the objects of inputs with, or looks up by them, in
 // the order of the text.
-func (x *Examples) ComparedInputs() []Compared {
-	var out []Compared
+func (x *Examples) ComparedInputs() []ComparedLiteral {
+	var out []ComparedLiteral
 	for _, f := range x.files {
 		ast.Walk(f, func(n ast.Node) bool {
 			if index, ok := n.(*ast.IndexExpr); ok {
@@ -266,7 +266,7 @@ func (x *Examples) ComparedInputs() []Compared {
 			for _, sides := range [][2]ast.Expr{{b.X, b.Y}, {b.Y, b.X}} {
 				if value, ok := literalOf(sides[1]); ok {
 					if path := x.inputPath(sides[0]); path != nil {
-						out = append(out, Compared{Path: path, Value: value})
+						out = append(out, ComparedLiteral{Path: path, Value: value})
 					}
 				}
 			}
@@ -277,26 +277,26 @@ func (x *Examples) ComparedInputs() []Compared {
 }
 
 // lookups returns the names of the fields of a struct of the package, if a field of an input says which one is meant.
-func (x *Examples) lookups(e *ast.IndexExpr) []Compared {
+func (x *Examples) lookups(e *ast.IndexExpr) []ComparedLiteral {
 	c := chainOf(e.X)
 	path := x.inputPath(e.Index)
 	if path == nil || c.root() == nil || len(c.steps) > 0 {
 		return nil
 	}
-	var out []Compared
+	var out []ComparedLiteral
 	for _, m := range x.declared(c.root()) {
 		for _, named := range m.Members() {
 			if named.IsRegular() {
-				out = append(out, Compared{Path: path, Value: named.name, LooksUp: true})
+				out = append(out, ComparedLiteral{Path: path, Value: named.name, LooksUp: true})
 			}
 		}
 	}
 	return out
 }
 
-// A Defaulted is a field of an object of an input for whose absence the text provides: by a default beside it, or by
+// A DefaultedField is a field of an object of an input for whose absence the text provides: by a default beside it, or by
 // a condition about it.
-type Defaulted struct {
+type DefaultedField struct {
 	// Component is the component whose objects have the text, or "" for a text elsewhere.
 	Component string
 	Path      []string
@@ -307,8 +307,8 @@ type Defaulted struct {
 }
 
 // Defaulted returns the fields of inputs for whose absence the text provides, by component and then in the order of the text.
-func (x *Examples) Defaulted() []Defaulted {
-	var out []Defaulted
+func (x *Examples) Defaulted() []DefaultedField {
+	var out []DefaultedField
 	for _, name := range x.order {
 		for _, m := range x.definitions[name] {
 			for _, part := range m.Members() {
@@ -320,7 +320,7 @@ func (x *Examples) Defaulted() []Defaulted {
 	}
 	for _, f := range x.files {
 		for _, d := range x.defaultedIn(f, "") {
-			if !slices.ContainsFunc(out, func(o Defaulted) bool { return o.Position == d.Position && slices.Equal(o.Path, d.Path) }) {
+			if !slices.ContainsFunc(out, func(o DefaultedField) bool { return o.Position == d.Position && slices.Equal(o.Path, d.Path) }) {
 				out = append(out, d)
 			}
 		}
@@ -329,8 +329,8 @@ func (x *Examples) Defaulted() []Defaulted {
 }
 
 // defaultedIn is Defaulted for one node.
-func (x *Examples) defaultedIn(n ast.Node, component string) []Defaulted {
-	var out []Defaulted
+func (x *Examples) defaultedIn(n ast.Node, component string) []DefaultedField {
+	var out []DefaultedField
 	ast.Walk(n, func(n ast.Node) bool {
 		b, ok := n.(*ast.BinaryExpr)
 		if !ok {
@@ -342,7 +342,7 @@ func (x *Examples) defaultedIn(n ast.Node, component string) []Defaulted {
 				path = x.inputPath(e)
 			}
 			if len(path) > 2 && path[0] == "inputs" {
-				out = append(out, Defaulted{component, path, fault.At(e.Pos()), b.Op == token.OR})
+				out = append(out, DefaultedField{component, path, fault.PositionAt(e.Pos()), b.Op == token.OR})
 			}
 		}
 		return true

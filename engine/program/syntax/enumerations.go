@@ -120,8 +120,8 @@ func textLiteral(e ast.Expr) (string, bool) {
 }
 
 // enumerations returns the enumerations with at least a number of values in files, in their order.
-func enumerations(files []*ast.File, atLeast int) []Bulk {
-	var out []Bulk
+func enumerations(files []*ast.File, atLeast int) []LargePart {
+	var out []LargePart
 	eachNamed(files, func(name string, n ast.Node) bool {
 		e, is := n.(*ast.BinaryExpr)
 		if !is || e.Op != token.OR {
@@ -129,7 +129,7 @@ func enumerations(files []*ast.File, atLeast int) []Bulk {
 		}
 		parts := alternatives(e)
 		if len(parts) >= atLeast {
-			out = append(out, Bulk{Position: positionOf(e), Name: name, Count: len(parts), Kind: Values})
+			out = append(out, LargePart{Position: positionOf(e), Name: name, Count: len(parts), Kind: Values})
 		}
 		return len(parts) < atLeast
 	})

@@ -38,15 +38,15 @@ var growing = []string{"list.Range", "list.Repeat", "strings.Repeat"}
 // A Limiter returns the limits of a field that is in so many lists and maps.
 type Limiter func(schema cue.Value, within int) Interval
 
-// A Given is something that a user gives: a schema, and what limits the fields of it.
-type Given struct {
+// A UserValue is something that a user gives: a schema, and what limits the fields of it.
+type UserValue struct {
 	Schema cue.Value
 	Limits Limiter
 }
 
 // Growths returns where the cost of an evaluation grows with what users give, by position,
 // as far as the text shows. Users give the root fields of the names in given.
-func (x *Index) Growths(given map[string]Given) []Growth {
+func (x *Index) Growths(given map[string]UserValue) []Growth {
 	s := &sizes{
 		index: x,
 		roots: given,
@@ -89,7 +89,7 @@ func (s *sizes) growthOf(e *ast.CallExpr) []Growth {
 	if amount.From == "" {
 		return nil
 	}
-	return []Growth{{Position: fault.At(e.Pos()), Source: Source(e), Function: name, Amount: amount}}
+	return []Growth{{Position: fault.PositionAt(e.Pos()), Source: Source(e), Function: name, Amount: amount}}
 }
 
 // repeated is how often the body of nested loops runs, and what decides that.
@@ -123,10 +123,10 @@ func (s *sizes) growthOfLoop(c *ast.Comprehension, around repeated) ([]Growth, r
 		}
 		out, own = out.times(source), own || source.From != ""
 	}
-	if !own || around.all.Beyond(MaxGrowth) {
+	if !own || around.all.MayExceed(MaxGrowth) {
 		return nil, out
 	}
-	return []Growth{{Position: fault.At(c.Pos()), Source: loopText(c), Function: "for", Amount: out.all, Factors: out.factors}}, out
+	return []Growth{{Position: fault.PositionAt(c.Pos()), Source: loopText(c), Function: "for", Amount: out.all, Factors: out.factors}}, out
 }
 
 // MaxGrowth is how many steps an evaluation may take in one place. CUE takes some thousands

@@ -43,7 +43,7 @@ type Index struct {
 	readings     []Reading
 	declarations map[string][]Reading
 	// selections are the places at which names of them are selected.
-	selections map[fault.Origin][]Selection
+	selections map[fault.TokenPosition][]Selection
 	// needed are the references to fields of the spec, and whether a component always
 	// evaluates them, whatever the live objects and inputs are.
 	needed map[string]bool
@@ -115,7 +115,7 @@ func newReader(files []*ast.File) *reader {
 		needed:       map[string]bool{},
 		readBy:       map[string][]string{},
 		edges:        map[string][]DerivedEdge{},
-		selections:   map[fault.Origin][]Selection{},
+		selections:   map[fault.TokenPosition][]Selection{},
 		declarations: map[string][]Reading{},
 	}}
 }

@@ -53,7 +53,7 @@ func (m *making) nodes(nodes []ast.Node) {
 		if f, ok := n.(*ast.Field); ok {
 			value, at = f.Value, f.Label
 		}
-		place := fault.At(at.Pos())
+		place := fault.PositionAt(at.Pos())
 		if place.IsContract() {
 			continue
 		}
@@ -82,7 +82,7 @@ func (m *making) place(at fault.Position) {
 // basic adds a text or a number; the other literals say nothing that could be secret.
 func (m *making) basic(l *ast.BasicLit) {
 	if !slices.Contains([]token.Token{token.NULL, token.TRUE, token.FALSE}, l.Kind) {
-		m.literal(fault.At(l.Pos()))
+		m.literal(fault.PositionAt(l.Pos()))
 	}
 }
 

@@ -42,9 +42,9 @@ func (m Member) IsRegular() bool { return m.name != "" && isRegular(m.name) }
 func (m Member) Position() fault.Position {
 	switch {
 	case m.field != nil:
-		return fault.At(m.field.Label.Pos())
+		return fault.PositionAt(m.field.Label.Pos())
 	case m.value != nil:
-		return fault.At(m.value.Pos())
+		return fault.PositionAt(m.value.Pos())
 	}
 	return fault.Position{}
 }

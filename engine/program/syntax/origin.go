@@ -13,7 +13,7 @@ import (
 type origin struct {
 	// Given has the schema of a field. path is its path, and within is the number of lists and
 	// maps around it.
-	Given
+	UserValue
 	path   string
 	within int
 	// expr is the expression in the package.
@@ -77,7 +77,7 @@ func (s *sizes) originsOfResolution(r resolution) []origin {
 	if !ok {
 		return nil
 	}
-	out := []origin{{Given: root, path: r.external.Path[0]}}
+	out := []origin{{UserValue: root, path: r.external.Path[0]}}
 	for _, name := range slices.Concat(r.external.Path[1:], r.path) {
 		var next []origin
 		for _, o := range out {
@@ -156,5 +156,5 @@ func (o origin) elements() []origin {
 // below returns the origin of a part of a user's value. Between them are the given number of
 // lists and maps.
 func (o origin) below(schema cue.Value, label string, within int) origin {
-	return origin{Given: Given{schema, o.Limits}, path: o.path + label, within: o.within + within, alternative: o.alternative}
+	return origin{UserValue: UserValue{schema, o.Limits}, path: o.path + label, within: o.within + within, alternative: o.alternative}
 }

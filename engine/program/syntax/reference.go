@@ -186,8 +186,8 @@ type Selection struct {
 }
 
 // SelectionsAt returns the names that are selected at a place.
-func (x *Index) SelectionsAt(at fault.Origin) []Selection {
-	if at == (fault.Origin{}) {
+func (x *Index) SelectionsAt(at fault.TokenPosition) []Selection {
+	if at == (fault.TokenPosition{}) {
 		return nil
 	}
 	return x.selections[at]
@@ -197,7 +197,7 @@ func (x *Index) SelectionsAt(at fault.Origin) []Selection {
 func (x *reader) addSelections(f found) {
 	from := len(f.Path) - f.literal
 	add := func(n ast.Node, length int) {
-		if at := fault.OriginOf(n.Pos()); at != (fault.Origin{}) {
+		if at := fault.TokenPositionOf(n.Pos()); at != (fault.TokenPosition{}) {
 			x.selections[at] = append(x.selections[at], Selection{f.Reference, max(length, 1)})
 		}
 	}

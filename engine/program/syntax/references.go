@@ -277,9 +277,9 @@ func (r *references) chain(e ast.Expr) bool {
 			return true // another name, recorded where it is written
 		}
 		path = slices.Concat(path, sels)
-		r.found = append(r.found, found{Reference{Path: path, Position: fault.At(root.Pos())}, r.surroundings, c, len(sels)})
+		r.found = append(r.found, found{Reference{Path: path, Position: fault.PositionAt(root.Pos())}, r.surroundings, c, len(sels)})
 		if r.follow && len(path) > 1 && path[0] == "components" {
-			r.declarations(fault.At(root.Pos()), r.index.fields["components"], path[1:], "components")
+			r.declarations(fault.PositionAt(root.Pos()), r.index.fields["components"], path[1:], "components")
 		}
 		return true
 	}
@@ -288,10 +288,10 @@ func (r *references) chain(e ast.Expr) bool {
 		if atRoot(root) {
 			at = fieldName(root)
 		}
-		r.declarations(fault.At(root.Pos()), r.index.declared(root), sels, at)
+		r.declarations(fault.PositionAt(root.Pos()), r.index.declared(root), sels, at)
 	}
 	if name := fieldName(root); r.parameters && !isRegular(name) {
-		r.declarations(fault.At(root.Pos()), r.index.labelled[name], sels, "")
+		r.declarations(fault.PositionAt(root.Pos()), r.index.labelled[name], sels, "")
 	}
 	return true
 }

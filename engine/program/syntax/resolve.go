@@ -231,7 +231,7 @@ func externalReference(root *ast.Ident, from, names []string) (*Reference, bool)
 	case from[0] == "inputs" && len(at) > 2 && !strings.HasPrefix(at[2], "object"):
 		return nil, false // the package itself writes these fields of an input
 	}
-	return &Reference{Path: at, Position: fault.At(root.Pos())}, true
+	return &Reference{Path: at, Position: fault.PositionAt(root.Pos())}, true
 }
 
 // resolveStruct resolves a path in a struct by one step. A struct that only embeds one value is

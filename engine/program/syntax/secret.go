@@ -9,10 +9,8 @@ import (
 	"cuelang.org/go/cue/token"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 )
-
-// SecretKind is the kind of a Secret.
-const SecretKind = "Secret"
 
 // SecretFields are the fields of a Secret that are secret.
 var SecretFields = []string{"data", "stringData"}
@@ -142,11 +140,11 @@ func (x *reader) addSecrets() {
 	x.addLabelled()
 	for _, component := range x.order {
 		objects, _ := x.Names("components", component, "objects")
-		for _, object := range objects {
+		for _, name := range objects {
 			s := &secretText{index: x.Index}
-			declared := s.object(component, object)
-			if s.kindOf(declared) == SecretKind {
-				x.secretSpec = append(x.secretSpec, x.Secrets().SpecOf(component, object)...)
+			declared := s.object(component, name)
+			if s.kindOf(declared) == object.SecretKind {
+				x.secretSpec = append(x.secretSpec, x.Secrets().SpecOf(component, name)...)
 				x.secretContent = append(x.secretContent, s.content(declared)...)
 			}
 		}
@@ -173,15 +171,15 @@ func (x *reader) addLabelled() {
 func (s *secretText) kindOf(declared []Member) string {
 	out := ""
 	for _, kind := range s.under(declared, "kind") {
-		if lit, ok := kind.value.(*ast.BasicLit); ok && (out == "" || unquoted(lit) == SecretKind) {
+		if lit, ok := kind.value.(*ast.BasicLit); ok && (out == "" || unquoted(lit) == object.SecretKind) {
 			out = unquoted(lit)
 		}
 	}
 	for _, m := range declared {
 		for _, d := range m.Members() {
 			if sel, ok := d.value.(*ast.SelectorExpr); ok && d.kind == embedded {
-				if name, _ := literalLabel(sel.Sel); name == "#"+SecretKind {
-					return SecretKind
+				if name, _ := literalLabel(sel.Sel); name == "#"+object.SecretKind {
+					return object.SecretKind
 				}
 			}
 		}
@@ -298,7 +296,7 @@ func (x *Index) PathRestsOn(path ...string) []Reference {
 		}
 		for _, id := range identsIn(m.value) {
 			if fieldName(id) == "config" && atRoot(id) {
-				out = append(out, Reference{Path: []string{"config"}, Position: fault.At(id.Pos())})
+				out = append(out, Reference{Path: []string{"config"}, Position: fault.PositionAt(id.Pos())})
 			}
 		}
 	}

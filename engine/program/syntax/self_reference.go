@@ -49,7 +49,7 @@ func hiddenBy(name string, nodes []ast.Node) fault.Position {
 	for _, n := range slices.Backward(nodes) {
 		for _, id := range variablesOf(n) {
 			if id != nil && id.Name == name {
-				return fault.At(id.Pos())
+				return fault.PositionAt(id.Pos())
 			}
 		}
 	}
@@ -69,7 +69,7 @@ func HiddenVariables(files []*ast.File) map[fault.Position]fault.Position {
 			if field, is := n.(*ast.Field); is {
 				if label, isName := field.Label.(*ast.Ident); isName {
 					if at := hiddenBy(label.Name, around); !at.IsZero() {
-						out[fault.At(label.Pos())] = at
+						out[fault.PositionAt(label.Pos())] = at
 					}
 				}
 			}
@@ -140,7 +140,7 @@ func selfReferences(field *ast.Field) []SelfReference {
 		switch e := e.(type) {
 		case *ast.Ident:
 			if e.Node == value {
-				out = append(out, SelfReference{Position: fault.At(e.Pos()), Name: e.Name, IsWhole: !computes})
+				out = append(out, SelfReference{Position: fault.PositionAt(e.Pos()), Name: e.Name, IsWhole: !computes})
 			}
 		case *ast.BinaryExpr:
 			if e.Op == token.OR && !computes {

@@ -16,7 +16,7 @@ import (
 type sizes struct {
 	index *Index
 	// roots are the values that a user gives, by the name of their root field.
-	roots map[string]Given
+	roots map[string]UserValue
 	found map[place][]origin
 	known map[ast.Expr]Amount
 }

@@ -46,7 +46,7 @@ func (x *Index) sourceObjectsAt(root string, path []string) ([]SourceObject, []E
 		if m.field == nil {
 			continue
 		}
-		t.at, t.meant = fault.At(m.field.Label.Pos()), nil
+		t.at, t.meant = fault.PositionAt(m.field.Label.Pos()), nil
 		t.pushUntrusted(m.field.Attrs)
 		t.find(m.value, path, 0, func(n ast.Node) {
 			key := strings.Join(t.trail, "\x00")

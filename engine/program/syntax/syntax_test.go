@@ -120,7 +120,7 @@ func TestWhatHasNoPlaceInTheTextIsSelectedNowhere(t *testing.T) {
 	if len(x.References()) != 1 {
 		t.Fatalf("references %v, wanted one", x.References())
 	}
-	if got := x.SelectionsAt(fault.Origin{}); got != nil {
+	if got := x.SelectionsAt(fault.TokenPosition{}); got != nil {
 		t.Errorf("a fault without a place is taken for one that awaits %v", got)
 	}
 }

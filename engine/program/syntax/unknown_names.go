@@ -29,8 +29,8 @@ type UnknownName struct {
 //
 // A name in a disjunction, one with a question mark, as in try {a: lib.b?}, and one that is compared with _|_ anywhere
 // is one that the author does without.
-func UnknownNames(inst *build.Instance) map[fault.Origin]UnknownName {
-	f := unknownNames{declared: map[*build.Instance]declared{}, asked: map[importedName]bool{}, found: map[fault.Origin]UnknownName{}}
+func UnknownNames(inst *build.Instance) map[fault.TokenPosition]UnknownName {
+	f := unknownNames{declared: map[*build.Instance]declared{}, asked: map[importedName]bool{}, found: map[fault.TokenPosition]UnknownName{}}
 	instances := append([]*build.Instance{inst}, inst.Dependencies()...)
 	for _, i := range instances {
 		f.noteAsked(i)
@@ -57,7 +57,7 @@ type unknownNames struct {
 	declared map[*build.Instance]declared
 	// asked are the names that something compares with _|_.
 	asked map[importedName]bool
-	found map[fault.Origin]UnknownName
+	found map[fault.TokenPosition]UnknownName
 }
 
 // noteAsked notes the names of imported packages that a package compares with _|_.
@@ -128,8 +128,8 @@ func (f *unknownNames) selection(inst *build.Instance, s *ast.SelectorExpr) {
 	if d.open || slices.Contains(d.names, name) {
 		return
 	}
-	f.found[fault.OriginOf(s.Sel.Pos())] = UnknownName{
-		Position: fault.At(s.Pos()), Expression: Source(s), Name: name, Known: d.names, Import: dep.ImportPath,
+	f.found[fault.TokenPositionOf(s.Sel.Pos())] = UnknownName{
+		Position: fault.PositionAt(s.Pos()), Expression: Source(s), Name: name, Known: d.names, Import: dep.ImportPath,
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// An Arm is the preferred alternative of a disjunction with a default for it, such as *cr.spec.host | "localhost".
-type Arm struct {
+// A PreferredAlternative is the preferred alternative of a disjunction with a default for it, such as *cr.spec.host | "localhost".
+type PreferredAlternative struct {
 	// Position is where the alternative is written, and Source how.
 	Position fault.Position
 	Source   string
@@ -28,11 +28,11 @@ type Arm struct {
 	Default any
 }
 
-// Arms returns the preferred alternatives that an evaluation has once: not those of templates and of loops, of which there
+// PreferredAlternatives returns the preferred alternatives that an evaluation has once: not those of templates and of loops, of which there
 // may be several, and not those that rest on configuration, on inputs or on outputs. A default that is a type is one for
 // what is written elsewhere, and the alternative may fail because of that.
-func Arms(x *Index) []Arm {
-	a := &armReader{index: x}
+func PreferredAlternatives(x *Index) []PreferredAlternative {
+	a := &preferredReader{index: x}
 	for _, f := range x.files {
 		for _, d := range f.Decls {
 			if _, is := d.(*ast.ImportDecl); !is {
@@ -43,12 +43,12 @@ func Arms(x *Index) []Arm {
 	return a.found
 }
 
-// Alone replaces disjunctions by their preferred alternatives, by the positions of these. With a replacement, it takes the
+// KeepPreferred replaces disjunctions by their preferred alternatives, by the positions of these. With a replacement, it takes the
 // place of the alternatives.
-func Alone(inst *build.Instance, arms []Arm, replacement ast.Expr) {
+func KeepPreferred(inst *build.Instance, arms []PreferredAlternative, replacement ast.Expr) {
 	isMeant := func(preferred ast.Expr) bool {
-		position, offset := fault.At(preferred.Pos()), preferred.Pos().Offset()
-		return slices.ContainsFunc(arms, func(a Arm) bool { return a.Position == position && a.Offset == offset })
+		position, offset := fault.PositionAt(preferred.Pos()), preferred.Pos().Offset()
+		return slices.ContainsFunc(arms, func(a PreferredAlternative) bool { return a.Position == position && a.Offset == offset })
 	}
 	for _, f := range inst.Files {
 		astutil.Apply(f, nil, func(c astutil.Cursor) bool {
@@ -56,7 +56,7 @@ func Alone(inst *build.Instance, arms []Arm, replacement ast.Expr) {
 			if !is || b.Op != token.OR {
 				return true
 			}
-			preferred, _ := armOf(b)
+			preferred, _ := preferredOf(b)
 			switch {
 			case preferred == nil || !isMeant(preferred):
 			case replacement != nil:
@@ -69,8 +69,8 @@ func Alone(inst *build.Instance, arms []Arm, replacement ast.Expr) {
 	}
 }
 
-// armOf returns the preferred one of two alternatives and the other one, or nil.
-func armOf(b *ast.BinaryExpr) (preferred, other ast.Expr) {
+// preferredOf returns the preferred one of two alternatives and the other one, or nil.
+func preferredOf(b *ast.BinaryExpr) (preferred, other ast.Expr) {
 	x, y := unparenthesized(b.X), unparenthesized(b.Y)
 	first, isFirst := x.(*ast.UnaryExpr)
 	second, isSecond := y.(*ast.UnaryExpr)
@@ -85,13 +85,13 @@ func armOf(b *ast.BinaryExpr) (preferred, other ast.Expr) {
 	return nil, nil
 }
 
-// An armReader looks for arms in the text of a package.
-type armReader struct {
+// A preferredReader looks for arms in the text of a package.
+type preferredReader struct {
 	index *Index
-	found []Arm
+	found []PreferredAlternative
 }
 
-func (a *armReader) walk(n ast.Node) {
+func (a *preferredReader) walk(n ast.Node) {
 	ast.Walk(n, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.Field:
@@ -103,7 +103,7 @@ func (a *armReader) walk(n ast.Node) {
 				return true
 			}
 			parts := alternatives(n)
-			if preferred, other := armOf(n); len(parts) == 2 && preferred != nil {
+			if preferred, other := preferredOf(n); len(parts) == 2 && preferred != nil {
 				a.arm(preferred, other)
 			}
 			for _, part := range parts {
@@ -126,7 +126,7 @@ func isOneField(f *ast.Field) bool {
 }
 
 // arm adds an alternative, unless what it rests on does not say whether it fails for good.
-func (a *armReader) arm(preferred, other ast.Expr) {
+func (a *preferredReader) arm(preferred, other ast.Expr) {
 	if !a.isValue(other) {
 		return
 	}
@@ -134,7 +134,7 @@ func (a *armReader) arm(preferred, other ast.Expr) {
 	if !names || configured {
 		return
 	}
-	arm := Arm{Position: fault.At(preferred.Pos()), Source: Source(unparenthesized(preferred)), Offset: preferred.Pos().Offset()}
+	arm := PreferredAlternative{Position: fault.PositionAt(preferred.Pos()), Source: Source(unparenthesized(preferred)), Offset: preferred.Pos().Offset()}
 	for _, r := range a.index.ReferencesIn(preferred) {
 		if len(r.Path) < 2 || r.Path[0] != "cr" && r.Path[0] != "live" {
 			return
@@ -157,7 +157,7 @@ func (a *armReader) arm(preferred, other ast.Expr) {
 }
 
 // isValue reports whether an alternative is a value as far as the text shows, and no type.
-func (a *armReader) isValue(e ast.Expr) bool {
+func (a *preferredReader) isValue(e ast.Expr) bool {
 	switch e := unparenthesized(e).(type) {
 	case *ast.BasicLit, *ast.Interpolation, *ast.StructLit, *ast.ListLit, *ast.CallExpr:
 		return true
@@ -173,7 +173,7 @@ func (a *armReader) isValue(e ast.Expr) bool {
 }
 
 // names reports whether an expression refers to fields of the package, and whether one of them leads to its configuration.
-func (a *armReader) names(e ast.Node) (refers, configured bool) {
+func (a *preferredReader) names(e ast.Node) (refers, configured bool) {
 	seen := map[ast.Node]bool{}
 	var walk func(n ast.Node)
 	walk = func(n ast.Node) {

@@ -21,14 +21,14 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// maxLedBack is how many objects a case has at most that is changed and changed back: that takes seconds for
+// maxReverted is how many objects a case has at most that is changed and changed back: that takes seconds for
 // hundreds.
-const maxLedBack = 100
+const maxReverted = 100
 
 // A trial is one case on its cluster.
 type trial struct {
 	*checker
-	made
+	madeResource
 
 	selection selection
 	// repeats is true if a case is tried again to make it small.
@@ -65,7 +65,7 @@ func (c *checker) try(ctx context.Context, s selection, repeats bool) (outcome, 
 	t.out.settled, t.out.given = t.evaluator.last, t.inputsGiven()
 	t.out.ready, _ = t.world.Ready(t.ref)
 	if t.out.ready {
-		err := t.leadsBack(ctx, put)
+		err := t.changeAndRevert(ctx, put)
 		return t.out, err
 	}
 	t.out.rejected = t.rejected()
@@ -96,7 +96,7 @@ func (t *trial) begin() (*unstructured.Unstructured, error) {
 
 // trial returns the trial of a selection.
 func (c *checker) trial(s selection) *trial {
-	t := &trial{checker: c, made: c.make(s), selection: s, given: map[cluster.Ref]map[string]any{}, merged: map[cluster.Ref]map[string]bool{}, places: map[cluster.Ref]fault.Position{}}
+	t := &trial{checker: c, madeResource: c.make(s), selection: s, given: map[cluster.Ref]map[string]any{}, merged: map[cluster.Ref]map[string]bool{}, places: map[cluster.Ref]fault.Position{}}
 	t.out.samples = t.samples
 	return t
 }
@@ -107,14 +107,14 @@ func (t *trial) run(ctx context.Context) error {
 	if len(t.inputs) == 0 {
 		return t.rest(ctx)
 	}
-	if _, err := t.give(ctx); err != nil {
+	if _, err := t.giveInputs(ctx); err != nil {
 		return err
 	}
 	for range maxGiven {
 		if err := t.rest(ctx); err != nil || t.out.refused {
 			return err
 		}
-		more, err := t.give(ctx)
+		more, err := t.giveInputs(ctx)
 		if err != nil || !more {
 			return err
 		}
@@ -272,7 +272,7 @@ func (t *trial) serveUnknown(d reconcile.Preview) {
 	for _, c := range d.Rollout.Components {
 		for _, o := range c.Objects {
 			kind := o.Identity.GroupVersionKind
-			if _, removed := cluster.RemovalOf(kind); removed {
+			if _, removed := cluster.APIRemovalOf(kind); removed {
 				continue
 			}
 			if _, err := t.world.Scope(kind); cluster.IsKindNotServed(err) && o.Identity.Known() {
@@ -297,13 +297,13 @@ func (t *trial) excused(ctx context.Context, c rollout.ComponentPreview) bool {
 	return excused
 }
 
-// leadsBack changes the spec to that of the simplest case and back, and reports if that does not end as before.
-func (t *trial) leadsBack(ctx context.Context, was *unstructured.Unstructured) error {
+// changeAndRevert changes the spec to that of the simplest case and back, and reports if that does not end as before.
+func (t *trial) changeAndRevert(ctx context.Context, was *unstructured.Unstructured) error {
 	if t.isSimplest() || !t.bringsNewChange() {
 		return nil
 	}
 	before := t.owned()
-	if len(before) == 0 || len(before) > maxLedBack {
+	if len(before) == 0 || len(before) > maxReverted {
 		return nil // a package that renders nothing prunes nothing
 	}
 	t.changed = true
@@ -349,6 +349,6 @@ func (t *trial) bringsNewChange() bool {
 
 // isSimplest reports whether the case is the simplest one.
 func (t *trial) isSimplest() bool {
-	spec, _ := t.value(t.spec, make(selection, len(t.branches)), 0, &made{used: map[int]bool{}})
+	spec, _ := t.value(t.spec, make(selection, len(t.branches)), 0, &madeResource{used: map[int]bool{}})
 	return equal(spec, t.resource["spec"])
 }

@@ -7,8 +7,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// A Removal says that Kubernetes serves a built-in kind in one version no more, or that it never did.
-type Removal struct {
+// An APIRemoval says that Kubernetes no longer serves a version of a built-in kind, or never served it.
+type APIRemoval struct {
 	// Since is the version of Kubernetes without it, as in 1.16, or "" if no version of it is known to have it.
 	Since string
 	// Instead are the versions to write instead, such as apps/v1; the first one is the best.
@@ -16,7 +16,7 @@ type Removal struct {
 }
 
 // String says since when, and what to write, for a message that has named the kind.
-func (r Removal) String() string {
+func (r APIRemoval) String() string {
 	out := "no version of Kubernetes is known to have it"
 	if r.Since != "" {
 		out = "Kubernetes has removed it in " + r.Since
@@ -27,17 +27,17 @@ func (r Removal) String() string {
 	return out
 }
 
-// RemovalOf returns whether Kubernetes has removed a kind, by the types of client-go, which say so of themselves. It
-// returns false for a kind that it serves, and for one that is not built in.
-func RemovalOf(kind schema.GroupVersionKind) (Removal, bool) {
+// APIRemovalOf returns whether Kubernetes has removed a kind. It goes by the types of client-go, which record their
+// own removal. It returns false for a kind that it serves, and for one that is not built in.
+func APIRemovalOf(kind schema.GroupVersionKind) (APIRemoval, bool) {
 	if !builtIn().Has(kind.GroupKind()) {
-		return Removal{}, false
+		return APIRemoval{}, false
 	}
 	since, removed := removedSince(kind)
 	if !removed && scheme.Scheme.Recognizes(kind) {
-		return Removal{}, false
+		return APIRemoval{}, false
 	}
-	return Removal{Since: since, Instead: servedVersions(kind.GroupKind())}, true
+	return APIRemoval{Since: since, Instead: servedVersions(kind.GroupKind())}, true
 }
 
 // servedVersions returns the versions in which a kind is served, in the order in which they are preferred.
@@ -52,13 +52,13 @@ func servedVersions(kind schema.GroupKind) []schema.GroupVersion {
 	return out
 }
 
-// A lifecycle is what the types of k8s.io/api say of versions that come to an end.
-type lifecycle interface {
+// An apiLifecycle is what the types of k8s.io/api say of versions that come to an end.
+type apiLifecycle interface {
 	APILifecycleRemoved() (major, minor int)
 }
 
-// KubernetesMinor is the minor version of Kubernetes whose types the engine has. What the types announce for a later
-// one is still served.
+// KubernetesMinor is the minor version of Kubernetes whose types the engine has. A removal that the types announce
+// for a later version has not happened yet.
 const KubernetesMinor = 37
 
 // removedSince returns the version of Kubernetes that has removed a kind.
@@ -67,7 +67,7 @@ func removedSince(kind schema.GroupVersionKind) (since string, removed bool) {
 	if err != nil {
 		return "", false
 	}
-	ends, has := object.(lifecycle)
+	ends, has := object.(apiLifecycle)
 	if !has {
 		return "", false
 	}

@@ -1,6 +1,10 @@
 package program
 
-import "maps"
+import (
+	"maps"
+
+	"operetta.dev/engine/object"
+)
 
 // Reduced returns a session with no more than what an evaluation reads, so that it can be sent to
 // another process: both evaluate alike. It errors with a LimitError if there is more than the package
@@ -28,26 +32,26 @@ func (v *Views) Reduced(s Session) (Session, error) {
 // reduced returns a part of an object, with what says which object it is. Of what digests are made of,
 // and of a Secret, whose content is replaced to see what depends on it, only the managed fields are
 // left out.
-func (v *Views) reduced(part *projection, object map[string]any) map[string]any {
-	if isSecret(object) || v.digests && dataDigest(object, "") != "" {
-		meta, _ := object["metadata"].(map[string]any)
+func (v *Views) reduced(part *projection, content map[string]any) map[string]any {
+	if object.MayBeSecretIn(content) || v.digests && dataDigest(content, "") != "" {
+		meta, _ := content["metadata"].(map[string]any)
 		if meta["managedFields"] == nil {
-			return object
+			return content
 		}
 		meta = maps.Clone(meta)
 		delete(meta, "managedFields")
-		return with(object, "metadata", meta)
+		return with(content, "metadata", meta)
 	}
 	out := map[string]any{}
 	if part != nil {
-		out, _ = part.of(withoutManagedFields(object)).(map[string]any)
+		out, _ = part.of(withoutManagedFields(content)).(map[string]any)
 	}
 	for _, field := range []string{"apiVersion", "kind"} {
-		if value, ok := object[field]; ok {
+		if value, ok := content[field]; ok {
 			out = with(out, field, value)
 		}
 	}
-	if name := objectName(object); name != "" {
+	if name := objectName(content); name != "" {
 		meta, _ := out["metadata"].(map[string]any)
 		out = with(out, "metadata", with(meta, "name", name))
 	}

@@ -16,8 +16,8 @@ const (
 	alikeFrom = 50
 )
 
-// findAlike notes for each missing object which of those that nothing renders it may be under another name.
-func (c *comparison) findAlike(ctx context.Context) error {
+// findRenamed notes for each missing object which of those that nothing renders it may be under another name.
+func (c *comparison) findRenamed(ctx context.Context) error {
 	for i, o := range c.out.Objects {
 		if o.Relation != Missing {
 			continue
@@ -27,16 +27,16 @@ func (c *comparison) findAlike(ctx context.Context) error {
 			continue
 		}
 		var err error
-		if c.out.Objects[i].Alike, err = c.mostAlike(ctx, wanted); err != nil {
+		if c.out.Objects[i].Alike, err = c.mostSimilar(ctx, wanted); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// mostAlike returns the object that nothing renders and that is most like a rendered one, or "". That one cannot be
+// mostSimilar returns the object that nothing renders and that is most like a rendered one, or "". That one cannot be
 // read is no error: there is no hint then.
-func (c *comparison) mostAlike(ctx context.Context, wanted *unstructured.Unstructured) (string, error) {
+func (c *comparison) mostSimilar(ctx context.Context, wanted *unstructured.Unstructured) (string, error) {
 	best, tried, name := 0, 0, ""
 	for _, d := range c.dependents {
 		if d.GroupKind() != wanted.GroupVersionKind().GroupKind() || c.wanted[d.Identity()] || tried == maxCandidates {
@@ -53,7 +53,7 @@ func (c *comparison) mostAlike(ctx context.Context, wanted *unstructured.Unstruc
 			continue
 		}
 		c.mask.Learn(live)
-		if share := likeness(live, wanted); share >= alikeFrom && share > best {
+		if share := similarity(live, wanted); share >= alikeFrom && share > best {
 			best, name = share, c.mask.Text(ref.String())
 		}
 	}
@@ -73,10 +73,10 @@ func (c *comparison) renderedAs(o Object) *unstructured.Unstructured {
 	return nil
 }
 
-// likeness returns how many of the values that are rendered an object has, in percent. One that renders none beside
+// similarity returns how many of the values that are rendered an object has, in percent. One that renders none beside
 // its name is like any object of its kind.
-func likeness(live, rendered *unstructured.Unstructured) int {
-	wanted := diff.Wanted(rendered)
+func similarity(live, rendered *unstructured.Unstructured) int {
+	wanted := diff.WithoutOwnership(rendered)
 	for _, field := range []string{"name", "namespace"} {
 		unstructured.RemoveNestedField(wanted.Object, "metadata", field)
 	}

@@ -20,9 +20,9 @@ import (
 // maxGiven is how often inputs are put into the cluster that others lead to.
 const maxGiven = 5
 
-// give puts the objects of the inputs into the cluster whose names are known by now, as somebody else has made them. It
+// giveInputs puts the objects of the inputs into the cluster whose names are known by now, as somebody else has made them. It
 // reports whether there are any that were not there before.
-func (t *trial) give(ctx context.Context) (bool, error) {
+func (t *trial) giveInputs(ctx context.Context) (bool, error) {
 	given := false
 	for range maxGiven {
 		d, err := t.world.Preview(ctx, t.ref)
@@ -126,13 +126,13 @@ func dashed(name string) string {
 func (t *trial) putInput(ref cluster.Ref, u *unstructured.Unstructured) error {
 	t.given[ref] = u.DeepCopy().Object
 	if live := t.world.Get(ref); live != nil {
-		if err := t.world.Cluster.Remove(ref, live.GetUID()); err != nil {
+		if err := t.world.Cluster.DeleteInBackground(ref, live.GetUID()); err != nil {
 			return err
 		}
 	}
 	t.uids++
 	u.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", t.uids)))
-	t.world.Leave(ref)
+	t.world.ExcludeFromControllers(ref)
 	_, err := t.world.Put(u)
 	return err
 }
@@ -214,7 +214,7 @@ func (t *trial) neverNamed(input string) bool {
 
 // provided returns the place where the same component provides for the absence of what it waits for, or of what is
 // around that.
-func (t *trial) provided(component string, missing syntax.Reference) (syntax.Defaulted, bool) {
+func (t *trial) provided(component string, missing syntax.Reference) (syntax.DefaultedField, bool) {
 	within := func(a, b []string) bool { return len(a) <= len(b) && slices.Equal(a, b[:len(a)]) }
 	for _, r := range t.program.Syntax().References() {
 		if r.Position != missing.Position || !within(missing.Path, r.Path) {
@@ -226,5 +226,5 @@ func (t *trial) provided(component string, missing syntax.Reference) (syntax.Def
 			}
 		}
 	}
-	return syntax.Defaulted{}, false
+	return syntax.DefaultedField{}, false
 }

@@ -34,7 +34,7 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 	}
 	root := p.compiled.fill(filling)
 	judge := func(component string, v cue.Value) {
-		for name, object := range fields(lookup(v, "objects")) {
+		for name, object := range fields(Lookup(v, "objects")) {
 			kind := refOf(object)
 			schema, has := kinds.ofObject(kind.GroupVersionKind, object)
 			if !has {
@@ -52,15 +52,15 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 			out = append(out, withoutContent(object, j.out)...)
 		}
 	}
-	for name, component := range fields(lookup(root, "components")) {
+	for name, component := range fields(Lookup(root, "components")) {
 		judge(name, component)
 	}
-	hooks := lookup(root, "hooks")
-	for _, phase := range Phases {
+	hooks := Lookup(root, "hooks")
+	for _, phase := range HookPhases {
 		if !hooks.Exists() {
 			break
 		}
-		for name, hook := range fields(lookup(hooks, string(phase))) {
+		for name, hook := range fields(Lookup(hooks, string(phase))) {
 			judge(phase.hook(name), hook)
 		}
 	}
@@ -70,7 +70,7 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 // adopts reports whether a component takes over an existing object. It may then render only some
 // of the object's fields.
 func adopts(component cue.Value, object string) bool {
-	policy := lookup(component, "policy", object)
+	policy := Lookup(component, "policy", object)
 	return policy.Exists() && boolAt(policy, "adopt", false)
 }
 
@@ -177,7 +177,7 @@ func (j *typeJudge) structure(schema, v cue.Value, path []cue.Selector) {
 
 // typeHint returns which field was probably meant. There are too many to list them.
 func typeHint(name string, known []string) string {
-	if near, ok := Nearest(name, known); ok {
+	if near, ok := ClosestName(name, known); ok {
 		return didYouMean(near)
 	}
 	return "its kind has no such field"
@@ -246,7 +246,7 @@ func (j *typeJudge) scalar(schema, v cue.Value, path []cue.Selector) {
 		return
 	}
 	whole := schema.FillPath(cue.Path{}, value)
-	for _, f := range fault.Of(whole.Validate(), whole) {
+	for _, f := range fault.FromCUE(whole.Validate(), whole) {
 		j.report(fault.Fault{Code: f.Code, Position: j.at, Message: f.Message}, path)
 		return
 	}

@@ -22,14 +22,14 @@ func TestADefinitionLacksWhatWouldBeLostByIt(t *testing.T) {
 		"Anything":    {"whatever is written stays", `{type: object, x-kubernetes-preserve-unknown-fields: true}`, all, ""},
 		"NotAnything": {"what is not named would be dropped", `{type: object}`, `{type: object, x-kubernetes-preserve-unknown-fields: true}`, "v1"},
 	} {
-		if got := crd.Lacks(definitionWith(t, tc.present, true), definitionWith(t, tc.wanted, true)); got != tc.want {
+		if got := crd.MissingField(definitionWith(t, tc.present, true), definitionWith(t, tc.wanted, true)); got != tc.want {
 			t.Errorf("%s: %s: it lacks %q, not %q", name, tc.reason, got, tc.want)
 		}
 	}
-	if got := crd.Lacks(definitionWith(t, all, false), definitionWith(t, all, true)); got != "version v1" {
+	if got := crd.MissingField(definitionWith(t, all, false), definitionWith(t, all, true)); got != "version v1" {
 		t.Errorf("a version that is not served: it lacks %q", got)
 	}
-	if got := crd.Lacks(&apiextensionsv1.CustomResourceDefinition{}, definitionWith(t, all, false)); got != "" {
+	if got := crd.MissingField(&apiextensionsv1.CustomResourceDefinition{}, definitionWith(t, all, false)); got != "" {
 		t.Errorf("a version that nobody serves: it lacks %q", got)
 	}
 }

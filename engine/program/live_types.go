@@ -33,7 +33,7 @@ func (s *Static) LiveFaults(kinds *Kinds) (out fault.Faults) {
 		}
 		name := r.Path[depth+at]
 		_, custom := kinds.customType(kind)
-		if _, near := Nearest(name, known); !near && !is && !custom {
+		if _, near := ClosestName(name, known); !near && !is && !custom {
 			continue
 		}
 		path := r.Path[:depth+at+1]
@@ -55,15 +55,15 @@ func (s *Static) LiveFaults(kinds *Kinds) (out fault.Faults) {
 func kindRead(root cue.Value, path []string) (kind schema.GroupVersionKind, is bool, depth int) {
 	switch {
 	case len(path) > 3 && path[0] == "live":
-		object := lookup(root, "components", path[1], "objects", path[2])
+		object := Lookup(root, "components", path[1], "objects", path[2])
 		if !object.Exists() {
 			return kind, false, 0
 		}
 		return refOf(object).GroupVersionKind, typed(object), 3
 	case len(path) > 3 && path[0] == "inputs" && path[2] == "object":
-		return refOf(lookup(root, "inputs", path[1])).GroupVersionKind, false, 3
+		return refOf(Lookup(root, "inputs", path[1])).GroupVersionKind, false, 3
 	case len(path) > 4 && path[0] == "inputs" && path[2] == "objects":
-		return refOf(lookup(root, "inputs", path[1])).GroupVersionKind, false, 4
+		return refOf(Lookup(root, "inputs", path[1])).GroupVersionKind, false, 4
 	}
 	return kind, false, 0
 }

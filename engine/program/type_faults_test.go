@@ -33,7 +33,7 @@ func typeFaults(t *testing.T, files fstest.MapFS) (*program.Program, *program.Ki
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, faults, err := program.Suspect(s)
+	p, faults, err := program.LoadFaulty(s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,16 +7,17 @@ import (
 	"cuelang.org/go/cue"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program/syntax"
 )
 
 // withoutContent returns the faults of an object without what their messages show of
 // its content, if it is a Secret or may be one.
-func withoutContent(object cue.Value, faults fault.Faults) fault.Faults {
-	if kind, err := lookup(object, "kind").String(); err == nil && kind != secretKind {
+func withoutContent(of cue.Value, faults fault.Faults) fault.Faults {
+	if kind, err := Lookup(of, "kind").String(); err == nil && !object.MayBeSecret(kind) {
 		return faults
 	}
-	at := len(object.Path().Selectors())
+	at := len(of.Path().Selectors())
 	for i, f := range faults {
 		if below := cue.ParsePath(f.Path).Selectors(); f.Code != fault.UnknownField && len(below) > at && isContent(below[at]) {
 			faults[i].Message, faults[i].Hint = hiddenValue, ""
@@ -77,7 +78,7 @@ func (r Rollout) secrets() []ownSecret {
 	var out []ownSecret
 	for c := range r.all() {
 		for _, o := range c.Objects {
-			if o.Identity.Kind == secretKind || o.Identity.Kind == "" {
+			if object.MayBeSecret(o.Identity.Kind) {
 				out = append(out, ownSecret{c.Name, o})
 			}
 		}

@@ -7,9 +7,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Lacks returns what a definition of the cluster does not have of another one: a version that is served, or the path of a field that is
-// missing or of another type, or "". Whoever works by the other one would lose such fields.
-func Lacks(present, wanted *apiextensionsv1.CustomResourceDefinition) string {
+// MissingField returns what the definition in the cluster lacks compared with the wanted one: a served version, or
+// the path of a field that is missing or has another type. It returns "" if nothing is missing. A client that writes
+// by the wanted definition would lose such fields.
+func MissingField(present, wanted *apiextensionsv1.CustomResourceDefinition) string {
 	for _, v := range wanted.Spec.Versions {
 		if !v.Served {
 			continue

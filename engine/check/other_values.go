@@ -8,9 +8,9 @@ import (
 // maxSampled bounds how many cases are tried again with other values of inputs.
 const maxSampled = 300
 
-// withOthers returns the outcome of a case without the problems that it does not have with other values of inputs: in
+// withOtherValues returns the outcome of a case without the problems that it does not have with other values of inputs: in
 // these places anybody may write what they like. Values that do better are used from then on.
-func (c *checker) withOthers(ctx context.Context, s selection, out outcome) (outcome, error) {
+func (c *checker) withOtherValues(ctx context.Context, s selection, out outcome) (outcome, error) {
 	counts := map[string]bool{} // by key, whether a problem does
 	for len(out.samples) > 0 {
 		at := slices.IndexFunc(out.problems, func(p problem) bool {
@@ -44,7 +44,7 @@ func (c *checker) withOthers(ctx context.Context, s selection, out outcome) (out
 // without tries a case with other values of inputs until it does not have a problem. It reports whether it has it with all
 // of them. Without time to find out it has not.
 func (c *checker) without(ctx context.Context, s selection, p problem, was outcome) (out outcome, shows bool, err error) {
-	samples, err := c.mattering(ctx, s, p, was.samples)
+	samples, err := c.neededValues(ctx, s, p, was.samples)
 	if err != nil || len(was.samples) > manySamples && c.isSpent() {
 		return was, false, err
 	}
@@ -75,19 +75,19 @@ func (c *checker) without(ctx context.Context, s selection, p problem, was outco
 	return was, true, nil
 }
 
-// mattering returns the values without which a case may not have a problem. Of few values it returns all; of many, parts
+// neededValues returns the values without which a case may not have a problem. Of few values it returns all; of many, parts
 // are left out together.
-func (c *checker) mattering(ctx context.Context, s selection, p problem, samples []*sample) ([]*sample, error) {
+func (c *checker) neededValues(ctx context.Context, s selection, p problem, samples []*sample) ([]*sample, error) {
 	if len(samples) <= manySamples || c.isSpent() {
 		return samples, nil
 	}
-	return c.matteringOf(ctx, s, p, samples)
+	return c.neededValuesOf(ctx, s, p, samples)
 }
 
 // manySamples is beyond how many values they are left out together first.
 const manySamples = 30
 
-func (c *checker) matteringOf(ctx context.Context, s selection, p problem, samples []*sample) ([]*sample, error) {
+func (c *checker) neededValuesOf(ctx context.Context, s selection, p problem, samples []*sample) ([]*sample, error) {
 	if len(samples) == 1 {
 		return samples, nil // it is looked at by itself
 	}
@@ -104,11 +104,11 @@ func (c *checker) matteringOf(ctx context.Context, s selection, p problem, sampl
 		return nil, err
 	}
 	half := len(samples) / 2
-	first, err := c.matteringOf(ctx, s, p, samples[:half])
+	first, err := c.neededValuesOf(ctx, s, p, samples[:half])
 	if err != nil {
 		return nil, err
 	}
-	second, err := c.matteringOf(ctx, s, p, samples[half:])
+	second, err := c.neededValuesOf(ctx, s, p, samples[half:])
 	return append(slices.Clip(first), second...), err
 }
 

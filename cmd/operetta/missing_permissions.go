@@ -8,8 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// refuse notes what cannot be done because the operator lacks a permission, so that the log and the readiness say it. The permission may
-// be granted at any time: that of a new operator often comes a moment after its pod, which would take minutes to come back from its end.
+// refuse notes what cannot be done because the operator lacks a permission, so that the log and the readiness check
+// say so. The permission may be granted at any time: for a new operator it often arrives a moment after its pod, and
+// a pod that exits would take minutes to be restarted.
 func (o *operator) refuse(what string, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

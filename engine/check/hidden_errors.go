@@ -19,7 +19,7 @@ import (
 
 // An evaluator is a program that remembers, and the session that it was asked about last.
 type evaluator struct {
-	*dryrun.Remembering
+	*dryrun.CachingProgram
 
 	last program.Session
 }
@@ -27,11 +27,11 @@ type evaluator struct {
 // Evaluate returns what Program.Evaluate returns.
 func (e *evaluator) Evaluate(s program.Session) (program.Rollout, error) {
 	e.last = s
-	return e.Remembering.Evaluate(s)
+	return e.CachingProgram.Evaluate(s)
 }
 
-// settled is a case that became ready, what was evaluated in the end, and the objects of inputs with which it was.
-type settled struct {
+// readyCase is a case that became ready, what was evaluated in the end, and the objects of inputs with which it was.
+type readyCase struct {
 	selection selection
 	session   program.Session
 	given     []map[string]any
@@ -40,11 +40,11 @@ type settled struct {
 // hidden finds defaults that hide an error: the alternative that they stand for fails in every case in which it is
 // evaluated and what it refers to is there. To see whether it fails, the package is compiled without the default.
 func (c *checker) hidden(ctx context.Context) error {
-	all := syntax.Arms(c.program.Syntax())
+	all := syntax.PreferredAlternatives(c.program.Syntax())
 	arms := all[:min(len(all), maxEffects)]
 	tried := 0
-	for _, g := range c.together(arms) {
-		over, err := c.unhide(ctx, g)
+	for _, g := range c.groupAlternatives(arms) {
+		over, err := c.reportHidden(ctx, g)
 		if err != nil {
 			return err
 		}
@@ -54,31 +54,31 @@ func (c *checker) hidden(ctx context.Context) error {
 		tried += len(g.arms)
 	}
 	if tried < len(all) {
-		c.report.Parts = append(c.report.Parts, Part{Path: "defaults", Unit: "preferred alternatives", Tried: tried, Of: len(all)})
+		c.report.Parts = append(c.report.Parts, Truncation{Path: "defaults", Unit: "preferred alternatives", Tried: tried, Of: len(all)})
 	}
 	return nil
 }
 
-// alike are preferred alternatives that may hide an error in the same cases. They are tried together: in most packages
+// alternativeGroup are preferred alternatives that may hide an error in the same cases. They are tried together: in most packages
 // none fails, and each compilation costs more than many evaluations.
-type alike struct {
-	arms  []syntax.Arm
-	cases []settled
+type alternativeGroup struct {
+	arms  []syntax.PreferredAlternative
+	cases []readyCase
 }
 
-// together returns alternatives by the cases in which they may hide an error, so that however many cases there are, there
+// groupAlternatives returns alternatives by the cases in which they may hide an error, so that however many cases there are, there
 // is at most one compilation for each alternative until one fails.
-func (c *checker) together(arms []syntax.Arm) (out []*alike) {
-	known := map[string]*alike{}
+func (c *checker) groupAlternatives(arms []syntax.PreferredAlternative) (out []*alternativeGroup) {
+	known := map[string]*alternativeGroup{}
 	for _, arm := range arms {
-		key, cases := make([]byte, len(c.settled)), []settled(nil)
+		key, cases := make([]byte, len(c.settled)), []readyCase(nil)
 		for i, s := range c.settled {
 			if mayHide(arm, s.session) {
 				key[i], cases = 1, append(cases, s)
 			}
 		}
 		if known[string(key)] == nil {
-			known[string(key)] = &alike{cases: cases}
+			known[string(key)] = &alternativeGroup{cases: cases}
 			out = append(out, known[string(key)])
 		}
 		known[string(key)].arms = append(known[string(key)].arms, arm)
@@ -89,17 +89,17 @@ func (c *checker) together(arms []syntax.Arm) (out []*alike) {
 // mayHide reports whether the default of an alternative may hide an error in a session. One that refers to what is not
 // there waits. A value of a live object beside a default of the same type fits where the default does, or there is another
 // value that does: that of the default.
-func mayHide(arm syntax.Arm, s program.Session) bool {
+func mayHide(arm syntax.PreferredAlternative, s program.Session) bool {
 	if !isThere(arm, s) {
 		return false
 	}
 	return arm.Default == nil || reflect.TypeOf(arm.Default) != reflect.TypeOf(valueIn(s, arm.References[0].Path))
 }
 
-// unhide reports the alternatives that fail in some of their cases, and in no case do not. It says whether the time was over
-// before that.
-func (c *checker) unhide(ctx context.Context, g *alike) (over bool, err error) {
-	h := &hiding{checker: c, arms: g.arms}
+// reportHidden reports the alternatives that fail in at least one of their cases and succeed in none. It also reports
+// whether the time ran out first.
+func (c *checker) reportHidden(ctx context.Context, g *alternativeGroup) (over bool, err error) {
+	h := &hiddenErrorSearch{checker: c, arms: g.arms}
 	first, over, err := h.first(g.cases)
 	if err != nil || over || first == nil {
 		return over, err
@@ -107,7 +107,7 @@ func (c *checker) unhide(ctx context.Context, g *alike) (over bool, err error) {
 	for _, arm := range g.arms {
 		one := h
 		if len(g.arms) > 1 {
-			one = &hiding{checker: c, arms: []syntax.Arm{arm}}
+			one = &hiddenErrorSearch{checker: c, arms: []syntax.PreferredAlternative{arm}}
 		}
 		if over, err = one.conclude(ctx, g.cases); err != nil || over {
 			return over, err
@@ -116,18 +116,18 @@ func (c *checker) unhide(ctx context.Context, g *alike) (over bool, err error) {
 	return false, nil
 }
 
-// A hiding finds out whether preferred alternatives fail. What is compiled for it is freed with it.
-type hiding struct {
+// A hiddenErrorSearch finds out whether preferred alternatives fail. What is compiled for it is freed with it.
+type hiddenErrorSearch struct {
 	*checker
 
-	arms []syntax.Arm
+	arms []syntax.PreferredAlternative
 	// without is the package without the defaults of the alternatives, and failing the one that fails where it would
 	// evaluate one of them. They are nil until they are needed.
-	without, failing *dryrun.Remembering
+	without, failing *dryrun.CachingProgram
 }
 
 // first returns the first case in which an alternative fails, or nil.
-func (h *hiding) first(cases []settled) (first *settled, over bool, err error) {
+func (h *hiddenErrorSearch) first(cases []readyCase) (first *readyCase, over bool, err error) {
 	for _, s := range cases {
 		if h.options.enough() {
 			return nil, true, nil
@@ -140,7 +140,7 @@ func (h *hiding) first(cases []settled) (first *settled, over bool, err error) {
 }
 
 // isThere reports whether everything that an alternative refers to is there in a session.
-func isThere(arm syntax.Arm, s program.Session) bool {
+func isThere(arm syntax.PreferredAlternative, s program.Session) bool {
 	return !slices.ContainsFunc(arm.References, func(r syntax.Reference) bool { return valueIn(s, r.Path) == nil })
 }
 
@@ -166,26 +166,26 @@ func valueIn(s program.Session, path []string) any {
 }
 
 // fails returns the first thing that is wrong with a session only if the alternatives have no defaults.
-func (h *hiding) fails(s program.Session) (fault.Fault, bool, error) {
-	return h.differs(s, &h.without, program.Preferring)
+func (h *hiddenErrorSearch) fails(s program.Session) (fault.Fault, bool, error) {
+	return h.differs(s, &h.without, program.WithoutDefaults)
 }
 
 // evaluates reports whether a session has an alternative evaluated.
-func (h *hiding) evaluates(s program.Session) (bool, error) {
-	_, is, err := h.differs(s, &h.failing, program.Failing)
+func (h *hiddenErrorSearch) evaluates(s program.Session) (bool, error) {
+	_, is, err := h.differs(s, &h.failing, program.FailingAt)
 	return is, err
 }
 
 // differs returns the first thing that is wrong with a session only in a package that is changed.
-func (h *hiding) differs(s program.Session, changed **dryrun.Remembering, change func(*program.Program, []syntax.Arm) (*program.Program, error)) (fault.Fault, bool, error) {
+func (h *hiddenErrorSearch) differs(s program.Session, changed **dryrun.CachingProgram, change func(*program.Program, []syntax.PreferredAlternative) (*program.Program, error)) (fault.Fault, bool, error) {
 	if *changed == nil {
 		p, err := change(h.program, h.arms)
 		if err != nil {
 			return fault.Fault{}, false, err
 		}
-		*changed = dryrun.NewRemembering(p)
+		*changed = dryrun.NewCachingProgram(p)
 	}
-	before, ok := wrongs(h.evaluator.Remembering, s)
+	before, ok := wrongs(h.evaluator.CachingProgram, s)
 	after, decided := wrongs(*changed, s)
 	if !ok || !decided {
 		return fault.Fault{}, false, nil // whatever it is, it is no matter of these alternatives
@@ -199,7 +199,7 @@ func (h *hiding) differs(s program.Session, changed **dryrun.Remembering, change
 }
 
 // wrongs returns what is wrong with a session, except in components that are excluded. It is not ok if nothing can be said.
-func wrongs(p *dryrun.Remembering, s program.Session) (out fault.Faults, ok bool) {
+func wrongs(p *dryrun.CachingProgram, s program.Session) (out fault.Faults, ok bool) {
 	r, err := p.Evaluate(s)
 	if undecided, is := errors.AsType[*program.UndecidedError](err); is {
 		return undecided.Faults, true
@@ -229,7 +229,7 @@ func wrongs(p *dryrun.Remembering, s program.Session) (out fault.Faults, ok bool
 }
 
 // conclude reports the one alternative if it fails in a case, unless it does not in another one, or with another value.
-func (h *hiding) conclude(ctx context.Context, cases []settled) (over bool, err error) {
+func (h *hiddenErrorSearch) conclude(ctx context.Context, cases []readyCase) (over bool, err error) {
 	first, over, err := h.first(cases)
 	if err != nil || over || first == nil {
 		return over, err
@@ -277,7 +277,7 @@ func (h *hiding) conclude(ctx context.Context, cases []settled) (over bool, err 
 }
 
 // isFine reports whether the one alternative is evaluated and does not fail.
-func (h *hiding) isFine(s program.Session) (bool, error) {
+func (h *hiddenErrorSearch) isFine(s program.Session) (bool, error) {
 	if !isThere(h.arms[0], s) {
 		return false, nil
 	}
@@ -290,7 +290,7 @@ func (h *hiding) isFine(s program.Session) (bool, error) {
 // isFineWithOthers reports whether the one alternative may not fail with other values of what it refers to: the text, numbers
 // and objects of a case are made up. Of what is no text and no number, nothing is known, and nothing of several of these:
 // it may take that they change together.
-func (h *hiding) isFineWithOthers(s program.Session) (fine, over bool, err error) {
+func (h *hiddenErrorSearch) isFineWithOthers(s program.Session) (fine, over bool, err error) {
 	var free int
 	for _, r := range h.arms[0].References {
 		switch valueIn(s, r.Path).(type) {
@@ -330,7 +330,7 @@ var someNumbers = []int64{-1, 0, 1, 2, 3, 5, 10, 100, 1000, 65535, 1 << 31}
 const maxOthers = 300
 
 // others returns other values that a scalar may have, besides those of what an alternative also refers to.
-func (h *hiding) others(value any, s program.Session) (out []any, known bool) {
+func (h *hiddenErrorSearch) others(value any, s program.Session) (out []any, known bool) {
 	arm := h.arms[0]
 	switch value.(type) {
 	case bool:
@@ -362,7 +362,7 @@ func (h *hiding) others(value any, s program.Session) (out []any, known bool) {
 }
 
 // with returns a session with another value at a path. It is not accepted if the schema of the resource refuses it.
-func (h *hiding) with(s program.Session, path []string, value any) (out program.Session, accepted bool) {
+func (h *hiddenErrorSearch) with(s program.Session, path []string, value any) (out program.Session, accepted bool) {
 	if path[0] == "live" {
 		s.Live = maps.Clone(s.Live)
 		s.Live[path[1]] = maps.Clone(s.Live[path[1]])

@@ -5,9 +5,9 @@ import (
 	"operetta.dev/engine/object"
 )
 
-// ActAs says as which ServiceAccount the requests for the resources of a kind are sent, "" for the process itself. It comes
-// before the controller of the kind; one that runs keeps the account that it began with until it is withdrawn. A teardown
-// without a package begins again as the account.
+// ActAs sets the ServiceAccount as which the requests for the resources of a kind are sent; the zero value stands for
+// the process itself. Call it before the controller of the kind is created: a running controller keeps its account
+// until it is withdrawn. A teardown without a package is restarted as the account.
 func (m *Manager) ActAs(kind schema.GroupKind, account object.Account) {
 	m.mu.Lock()
 	was, known := m.accounts[kind]

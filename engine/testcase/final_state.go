@@ -12,8 +12,8 @@ import (
 	"operetta.dev/engine/dryrun/diff"
 )
 
-// An ending is how everything is at the end.
-type ending struct {
+// A finalState is how everything is at the end.
+type finalState struct {
 	gone, ready bool
 	objects     map[cluster.Ref]*unstructured.Unstructured
 	// components are their states, and status the author's fields.
@@ -27,13 +27,13 @@ type ending struct {
 }
 
 // end returns how everything is.
-func (p *played) end(ctx context.Context) (ending, error) {
+func (p *playedTest) end(ctx context.Context) (finalState, error) {
 	out, err := p.session.Preview(ctx)
 	if err != nil {
-		return ending{}, err
+		return finalState{}, err
 	}
 	world := p.session.World()
-	e := ending{
+	e := finalState{
 		gone: out.CR == nil, objects: map[cluster.Ref]*unstructured.Unstructured{}, components: map[string]any{}, status: out.Status,
 		created: map[cluster.Ref]int{}, rendered: map[cluster.Ref]bool{}, mask: &diff.Mask{},
 	}
@@ -61,7 +61,7 @@ func (p *played) end(ctx context.Context) (ending, error) {
 }
 
 // differences returns how the end of a schedule differs from the one without any fault.
-func (e ending) differences(got ending, s schedule) []string {
+func (e finalState) differences(got finalState, s schedule) []string {
 	var out []string
 	add := func(format string, args ...any) {
 		if len(out) < maxDifferences {
@@ -101,7 +101,7 @@ func (e ending) differences(got ending, s schedule) []string {
 }
 
 // state says how the custom resource is.
-func (e ending) state() string {
+func (e finalState) state() string {
 	switch {
 	case e.gone:
 		return "gone"

@@ -9,8 +9,8 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// A Part says that there is too much of something for all of it to be tried.
-type Part struct {
+// A Truncation says that there is too much of something for all of it to be tried.
+type Truncation struct {
 	// Path is the field that has too much, such as spec.mode, and Unit what it has too much of, such as values.
 	Path  string `json:"path"`
 	Unit  string `json:"unit"`
@@ -19,7 +19,7 @@ type Part struct {
 }
 
 // String returns the part in one line.
-func (p Part) String() string {
+func (p Truncation) String() string {
 	return fmt.Sprintf("%s: %s of %s %s tried", p.Path, syntax.Thousands(p.Tried), syntax.Thousands(p.Of), p.Unit)
 }
 
@@ -34,7 +34,7 @@ func (s *splitter) enumeration(schema *apiextensionsv1.JSONSchemaProps, path str
 	}
 	if all := len(out); all > s.bound {
 		out = sampled(out, s.compared[path], max(s.bound/2, minSampled))
-		s.part(Part{Path: path, Unit: "values", Tried: len(out), Of: all})
+		s.part(Truncation{Path: path, Unit: "values", Tried: len(out), Of: all})
 	}
 	return withoutDefault(schema, out)
 }
@@ -64,8 +64,8 @@ func sampled(all []choice, named []any, most int) []choice {
 }
 
 // part notes that not all of something is tried, once for each field.
-func (s *splitter) part(p Part) {
-	if !slices.ContainsFunc(s.parts, func(known Part) bool { return known.Path == p.Path }) {
+func (s *splitter) part(p Truncation) {
+	if !slices.ContainsFunc(s.parts, func(known Truncation) bool { return known.Path == p.Path }) {
 		s.parts = append(s.parts, p)
 	}
 }

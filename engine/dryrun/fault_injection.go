@@ -41,9 +41,9 @@ func (w *World) wrote() {
 	}
 }
 
-// Disturb lets writes of the operators fail as planned from now on. An operator that dies is started anew after the
+// InjectFaults lets writes of the operators fail as planned from now on. An operator that dies is started anew after the
 // reconcile. The zero Plan ends that.
-func (w *World) Disturb(p faulty.Plan) { w.seen.Disturb(p) }
+func (w *World) InjectFaults(p faulty.Plan) { w.seen.InjectFaults(p) }
 
 // Pending returns what of the plan has not happened yet, as a text, or "".
 func (w *World) Pending() string { return w.seen.Pending().String() }

@@ -12,27 +12,27 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// A Bulk is a part of a package that has very many values or fields, so that an evaluation takes long.
-type Bulk struct {
+// A LargePart is a part of a package that has very many values or fields, so that an evaluation takes long.
+type LargePart struct {
 	Position fault.Position
 	// Name says what it is, as in #Spec.mode.
 	Name  string
 	Count int
-	Kind  BulkKind
+	Kind  LargePartKind
 }
 
-// A BulkKind is what a [Bulk] has many of.
-type BulkKind int
+// A LargePartKind is what a [LargePart] has many of.
+type LargePartKind int
 
 const (
 	// Values are those of an enumeration. CUE compares each with each.
-	Values BulkKind = iota
+	Values LargePartKind = iota
 	// Fields are those of a struct.
 	Fields
 )
 
 // String returns what there is much of.
-func (b Bulk) String() string {
+func (b LargePart) String() string {
 	switch b.Kind {
 	case Values:
 		return fmt.Sprintf("%s: %s has %s values, and CUE compares each with each", b.Position, b.Name, Thousands(b.Count))
@@ -54,10 +54,10 @@ func Thousands(n int) string {
 // minBulk is how many fields or values there are at least of what is worth naming.
 const minBulk = 300
 
-// Bulkiest returns the part of files that costs the most by the number of what is in it, if any has very many.
-func Bulkiest(files []*ast.File) (Bulk, bool) {
+// LargestPart returns the part of files that costs the most by the number of what is in it, if any has very many.
+func LargestPart(files []*ast.File) (LargePart, bool) {
 	all := enumerations(files, minBulk)
-	fields := map[string]*Bulk{}
+	fields := map[string]*LargePart{}
 	known := map[string]bool{}
 	eachNamed(files, func(name string, n ast.Node) bool {
 		field, is := n.(*ast.Field)
@@ -67,7 +67,7 @@ func Bulkiest(files []*ast.File) (Bulk, bool) {
 		known[name] = true
 		around := name[:max(0, strings.LastIndex(name, "."))]
 		if fields[around] == nil {
-			fields[around] = &Bulk{Position: positionOf(field), Name: cmp.Or(around, "the package"), Kind: Fields}
+			fields[around] = &LargePart{Position: positionOf(field), Name: cmp.Or(around, "the package"), Kind: Fields}
 		}
 		fields[around].Count++
 		return true
@@ -78,15 +78,15 @@ func Bulkiest(files []*ast.File) (Bulk, bool) {
 		}
 	}
 	if len(all) == 0 {
-		return Bulk{}, false
+		return LargePart{}, false
 	}
-	return slices.MaxFunc(all, func(a, b Bulk) int {
+	return slices.MaxFunc(all, func(a, b LargePart) int {
 		return cmp.Or(cmp.Compare(a.cost(), b.cost()), cmp.Compare(b.Name, a.Name))
 	}), true
 }
 
 // cost tells bulks apart by the time that they take, roughly: a field as much as some dozens of comparisons.
-func (b Bulk) cost() int {
+func (b LargePart) cost() int {
 	if b.Kind == Values {
 		return b.Count * b.Count / 100
 	}
@@ -115,7 +115,7 @@ func eachNamed(files []*ast.File, each func(name string, n ast.Node) bool) {
 	}
 }
 
-func positionOf(n ast.Node) fault.Position { return fault.At(n.Pos()) }
+func positionOf(n ast.Node) fault.Position { return fault.PositionAt(n.Pos()) }
 
 // Enumerations returns the enumerations of the package with at least so many values, in the order of its files.
-func (x *Examples) Enumerations(atLeast int) []Bulk { return enumerations(x.files, atLeast) }
+func (x *Examples) Enumerations(atLeast int) []LargePart { return enumerations(x.files, atLeast) }

@@ -24,7 +24,7 @@ func (g *generator) addHidden(at location, literals []*ast.StructLit) {
 			case !ok && !mayRefuse(f.Value) && !isDeclaredTwice(f, literals):
 				continue // a value that others are made of
 			case !ok || f.Constraint == token.NOT:
-				g.inCUE = append(g.inCUE, InCUE{Path: at.path, Text: oneLine(sourceOf(f)), Why: notTranslated, pos: f.Pos()})
+				g.inCUE = append(g.inCUE, CUEOnlyConstraint{Path: at.path, Text: ruleMessage(sourceOf(f)), Why: notTranslated, pos: f.Pos()})
 				continue
 			}
 			here := at
@@ -33,7 +33,7 @@ func (g *generator) addHidden(at location, literals []*ast.StructLit) {
 				at: here, structPath: at.path,
 				write: func(s *schemaProps) (rule, bool) { return writeHidden(s, l, f, condition) },
 				untranslated: func() {
-					g.inCUE = append(g.inCUE, InCUE{Path: at.path, Text: oneLine(sourceOf(f)), Why: notTranslated, pos: f.Pos()})
+					g.inCUE = append(g.inCUE, CUEOnlyConstraint{Path: at.path, Text: ruleMessage(sourceOf(f)), Why: notTranslated, pos: f.Pos()})
 				},
 			})
 		}
@@ -88,12 +88,13 @@ func writeHidden(s *schemaProps, within *ast.StructLit, f *ast.Field, condition 
 	if !ok {
 		return rule{}, false
 	}
-	message := cmp.Or(commentOf(f), presenceWords.Replace(oneLine(sourceOf(condition)))+" must be true")
+	message := cmp.Or(commentOf(f), presenceWords.Replace(ruleMessage(sourceOf(condition)))+" must be true")
 	return rule{text: implied(t.needed(), is), message: message}, true
 }
 
-// An InCUE is a constraint that no API server knows: a webhook or a reconcile refuses what breaks it.
-type InCUE struct {
+// An CUEOnlyConstraint is a constraint that the API server does not enforce: only a webhook or a reconcile rejects a
+// resource that violates it.
+type CUEOnlyConstraint struct {
 	// Path is the struct or field that has it, Text how it is written, and Why says why no rule says it.
 	Path, Text, Why string
 

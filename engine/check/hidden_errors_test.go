@@ -53,7 +53,7 @@ components: config: objects: configmap: {
 		t.Fatal(unmade)
 	}
 	sets := map[string]bool{}
-	arms := syntax.Arms(p.Syntax())
+	arms := syntax.PreferredAlternatives(p.Syntax())
 	for _, s := range cases(newCover(c.branches, c.placesOf()), 32) {
 		if err := c.add(t.Context(), s); err != nil {
 			t.Fatal(err)
@@ -68,7 +68,7 @@ components: config: objects: configmap: {
 		}
 		sets[set] = true
 	}
-	together := c.together(arms)
+	together := c.groupAlternatives(arms)
 	if len(arms) != 12 || len(together) > 12 || len(sets) <= 12 {
 		t.Errorf("%d alternatives are compiled in %d packages; there are %d sets of them", len(arms), len(together), len(sets))
 	}
@@ -125,7 +125,7 @@ func TestADefaultThatFitsWhereItsReferenceDoesHidesNothing(t *testing.T) {
 		"an expression":            {"it may fail whatever the default is", "x", nil, true},
 		"nothing":                  {"the expression waits", nil, nil, false},
 	} {
-		if got := mayHide(syntax.Arm{References: reference, Default: row.other}, live(row.value)); got != row.want {
+		if got := mayHide(syntax.PreferredAlternative{References: reference, Default: row.other}, live(row.value)); got != row.want {
 			t.Errorf("%s: %s: got %t", name, row.reason, got)
 		}
 	}

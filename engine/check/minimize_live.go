@@ -13,9 +13,9 @@ import (
 // maxSmaller is how often a fault is rendered with fewer live objects and fields to show it with the fewest.
 const maxSmaller = 300
 
-// smallestLive returns the live objects that a fault needs, with the fields that it needs: without any more of them, render
-// does not show it. They stay as they were if render does not show the fault with all of them, because it takes more than
-// one state, and as small as they are when there is no more time.
+// smallestLive returns the live objects that a fault needs, with the fields that it needs: without any more of them,
+// render does not show it. It returns all of them if render does not show the fault even with all of them, because
+// the fault takes more than one state. When the time runs out, it returns the smallest set found so far.
 func (c *checker) smallestLive(ctx context.Context, resource map[string]any, p problem) []map[string]any {
 	left := maxSmaller
 	over := func() bool { return left <= 0 }
@@ -32,7 +32,7 @@ func (c *checker) smallestLive(ctx context.Context, resource map[string]any, p p
 	if len(p.live) == 0 || !shows(p.live) {
 		return p.live
 	}
-	s := smaller{over}
+	s := minimizer{over}
 	live := slices.Clone(fewest(s, p.live, shows)) // what was found keeps its own
 	for i := range live {
 		live[i] = s.fewestFields(live[i], identifying, func(object map[string]any) bool {
@@ -44,9 +44,9 @@ func (c *checker) smallestLive(ctx context.Context, resource map[string]any, p p
 	return live
 }
 
-// smaller looks for what is smaller and shows the same, until over says that there is no more time: to go on would cost
+// minimizer looks for what is smaller and shows the same, until over says that there is no more time: to go on would cost
 // more than the renderings, if something has thousands of fields.
-type smaller struct{ over func() bool }
+type minimizer struct{ over func() bool }
 
 // showsFault reports whether render shows a fault for a resource with some live objects.
 func showsFault(ctx context.Context, p *program.Program, resource map[string]any, live []map[string]any, want fault.Fault) bool {
@@ -60,7 +60,7 @@ func showsFault(ctx context.Context, p *program.Program, resource map[string]any
 }
 
 // fewest returns as few of some items as still show something: halves are left out first, then quarters, and so on.
-func fewest[T any](s smaller, items []T, shows func([]T) bool) []T {
+func fewest[T any](s minimizer, items []T, shows func([]T) bool) []T {
 	for size := len(items); size > 0; size /= 2 {
 		for from := 0; from < len(items) && !s.over(); {
 			without := slices.Concat(items[:from], items[min(from+size, len(items)):])
@@ -81,7 +81,7 @@ type fields map[string]fields
 var identifying = fields{"apiVersion": nil, "kind": nil, "metadata": {"name": nil, "namespace": nil}}
 
 // fewestFields returns a map with as few fields as still show something, at any depth.
-func (s smaller) fewestFields(m map[string]any, keep fields, shows func(map[string]any) bool) map[string]any {
+func (s minimizer) fewestFields(m map[string]any, keep fields, shows func(map[string]any) bool) map[string]any {
 	var removable []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if _, stays := keep[name]; !stays {
@@ -115,7 +115,7 @@ func (s smaller) fewestFields(m map[string]any, keep fields, shows func(map[stri
 }
 
 // fewestParts is fewestFields for any value.
-func (s smaller) fewestParts(value any, keep fields, shows func(any) bool) any {
+func (s minimizer) fewestParts(value any, keep fields, shows func(any) bool) any {
 	switch v := value.(type) {
 	case map[string]any:
 		return s.fewestFields(v, keep, func(m map[string]any) bool { return shows(m) })

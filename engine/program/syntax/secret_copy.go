@@ -8,6 +8,7 @@ import (
 	"cuelang.org/go/cue/token"
 
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 )
 
 // A Copy is a place at which the package copies the content of a Secret.
@@ -95,7 +96,7 @@ func (c *copies) objects(component string, path []string) {
 			at := slices.Concat(path, []string{"objects", o.name})
 			switch c.kindAt(at) {
 			case "":
-			case SecretKind:
+			case object.SecretKind:
 				c.visit(at, o, SecretFields)
 			default:
 				c.visit(at, o, nil)
@@ -195,7 +196,7 @@ func (c *copies) secretOrSpec(r Reference) (string, bool) {
 func (c *copies) secret(r Reference) (string, bool) {
 	of, below, ok := r.Object()
 	content := len(below) == 0 || slices.Contains(SecretFields, below[0])
-	if !ok || !content || c.kindAt(of) != SecretKind {
+	if !ok || !content || c.kindAt(of) != object.SecretKind {
 		return "", false
 	}
 	return Reference{Path: r.Path[:len(r.Path)-max(len(below)-1, 0)]}.String(), true

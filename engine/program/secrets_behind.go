@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program/syntax"
 )
 
@@ -70,7 +71,7 @@ func (s *Secrets) reachedBy(refs []syntax.Reference) []SecretRef {
 		default:
 			continue // references to other parts of components have been followed
 		}
-		if holdsContent(below) && s.maybeSecret(of) {
+		if holdsContent(below) && s.mayBeSecret(of) {
 			out = append(out, secretAt(of))
 		}
 	}
@@ -96,10 +97,9 @@ func holdsContent(path []string) bool {
 	return len(path) == 1 || path[1] == "annotations" && (len(path) == 2 || path[2] == lastApplied)
 }
 
-// maybeSecret reports whether the object at a path is, or may be, a Secret.
-func (s *Secrets) maybeSecret(path []string) bool {
-	kind := s.static.KindAt(path)
-	return kind == "" || kind == secretKind
+// mayBeSecret reports whether the object at a path is, or may be, a Secret.
+func (s *Secrets) mayBeSecret(path []string) bool {
+	return object.MayBeSecret(s.static.KindAt(path))
 }
 
 // all returns all Secrets whose names the text has.
@@ -109,7 +109,7 @@ func (s *Secrets) all() []SecretRef {
 		add := func(path ...string) {
 			names, _ := s.index.Names(path...)
 			for _, name := range names {
-				if at := append(slices.Clip(path), name); s.maybeSecret(at) {
+				if at := append(slices.Clip(path), name); s.mayBeSecret(at) {
 					out = append(out, secretAt(at))
 				}
 			}

@@ -36,9 +36,9 @@ func (p *Program) Recompile(change func(*build.Instance)) (*Recompiled, error) {
 	return &Recompiled{&out}, nil
 }
 
-// Cheap returns a package that evaluates as this one does, but for a small part of the cost if it has large enumerations;
+// WithCheapEnumerations returns a package that evaluates as this one does, but for a small part of the cost if it has large enumerations;
 // see [syntax.MatchEnumerations]. Its Meta has the enumerations.
-func (p *Program) Cheap() (*Program, error) {
+func (p *Program) WithCheapEnumerations() (*Program, error) {
 	if !p.enumerates {
 		return p, nil
 	}
@@ -63,19 +63,19 @@ func (p *Program) changed(change func(*build.Instance)) (*Program, error) {
 	return out, nil
 }
 
-// Preferring returns a package in which some preferred alternatives stand without the defaults that take their place, so
+// WithoutDefaults returns a package in which some preferred alternatives stand without the defaults that take their place, so
 // that one that fails is seen to.
-func Preferring(p *Program, arms []syntax.Arm) (*Program, error) {
-	return p.changed(func(inst *build.Instance) { syntax.Alone(inst, arms, nil) })
+func WithoutDefaults(p *Program, arms []syntax.PreferredAlternative) (*Program, error) {
+	return p.changed(func(inst *build.Instance) { syntax.KeepPreferred(inst, arms, nil) })
 }
 
-// Failing returns a package that fails wherever it would evaluate one of some preferred alternatives.
-func Failing(p *Program, arms []syntax.Arm) (*Program, error) {
+// FailingAt returns a package that fails wherever it would evaluate one of some preferred alternatives.
+func FailingAt(p *Program, arms []syntax.PreferredAlternative) (*Program, error) {
 	never := &ast.ParenExpr{X: ast.NewBinExpr(token.AND, ast.NewString("never"), ast.NewLit(token.INT, "0"))}
-	return p.changed(func(inst *build.Instance) { syntax.Alone(inst, arms, never) })
+	return p.changed(func(inst *build.Instance) { syntax.KeepPreferred(inst, arms, never) })
 }
 
-// Shown returns faults as a person reads them, without the expressions that [Program.Cheap] puts in the place of enumerations.
+// Shown returns faults as a person reads them, without the expressions that [Program.WithCheapEnumerations] puts in the place of enumerations.
 func (p *Program) Shown(faults ...fault.Fault) fault.Faults {
 	if len(p.shown) == 0 {
 		return faults
@@ -87,14 +87,14 @@ func (p *Program) Shown(faults ...fault.Fault) fault.Faults {
 	return faults
 }
 
-// Bulkiest returns the part of a package that costs the most by the number of what is in it, if any has very many. It
+// LargestPart returns the part of a package that costs the most by the number of what is in it, if any has very many. It
 // evaluates nothing, so that it has an answer for a package whose evaluation has none.
-func Bulkiest(s *source.Snapshot) (syntax.Bulk, bool) {
+func LargestPart(s *source.Snapshot) (syntax.LargePart, bool) {
 	inst, _, faults := buildInstance(s)
 	if len(faults) > 0 {
-		return syntax.Bulk{}, false
+		return syntax.LargePart{}, false
 	}
-	return syntax.Bulkiest(inst.Files)
+	return syntax.LargestPart(inst.Files)
 }
 
 // Fill returns the package with data in it that is written as syntax, so that a part of it
@@ -132,7 +132,7 @@ func (r *Recompiled) RolloutOf(root cue.Value, s Session) (out Rollout, err erro
 
 // ResourceOf returns the custom resource of an evaluated package, with the defaults of its schema.
 func ResourceOf(root cue.Value) (map[string]any, error) {
-	v, err := data(lookup(root, "cr"))
+	v, err := data(Lookup(root, "cr"))
 	out, _ := v.(map[string]any)
 	return out, err
 }
@@ -151,9 +151,9 @@ func (p *Program) Located(root cue.Value, component string, path cue.Path) Predi
 // Literals returns the secrets that the package itself has written.
 func (s *Secrets) Literals() []string { return s.literals }
 
-// Quotes reports whether a message of a rollout quotes what is in a rendered Secret, or one of
+// QuotesSecret reports whether a message of a rollout quotes what is in a rendered Secret, or one of
 // some other secrets. Evaluate hides such a message.
-func Quotes(r Rollout, literals []string) bool {
+func QuotesSecret(r Rollout, literals []string) bool {
 	var quoting []string
 	add := func(text string) {
 		if strings.Contains(text, `"`) {

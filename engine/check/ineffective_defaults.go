@@ -11,8 +11,8 @@ import (
 	"operetta.dev/engine/program/syntax"
 )
 
-// ineffective finds the fields of inputs whose default takes their place whatever they are, so that nobody sees the error
-// that they make: with every value that was tried, in every case, the package says the same.
+// ineffective finds fields of inputs that have no effect, because a default always takes their place and so hides the
+// error that they cause: the package says the same with every value that was tried, in every case.
 func (c *checker) ineffective(ctx context.Context, selections []selection) error {
 	looked := map[string]bool{}
 	for _, d := range c.defaulted {
@@ -41,7 +41,7 @@ func (c *checker) ineffective(ctx context.Context, selections []selection) error
 		}, at.selection})
 	}
 	if len(looked) > maxEffects {
-		c.report.Parts = append(c.report.Parts, Part{Path: "inputs", Unit: "fields with a default", Tried: maxEffects, Of: len(looked)})
+		c.report.Parts = append(c.report.Parts, Truncation{Path: "inputs", Unit: "fields with a default", Tried: maxEffects, Of: len(looked)})
 	}
 	return nil
 }
@@ -103,15 +103,15 @@ func (t *trial) changesWith(ctx context.Context, s *sample) (bool, error) {
 func (t *trial) saysWith(ctx context.Context) (program.Rollout, error) {
 	for ref := range t.given {
 		if live := t.world.Get(ref); live != nil {
-			if err := t.world.Cluster.Remove(ref, live.GetUID()); err != nil {
+			if err := t.world.Cluster.DeleteInBackground(ref, live.GetUID()); err != nil {
 				return program.Rollout{}, fmt.Errorf("an input: %w", err)
 			}
 		}
 	}
-	t.made, t.uids = t.make(t.selection), 0
+	t.madeResource, t.uids = t.make(t.selection), 0
 	clear(t.given)
 	clear(t.merged)
-	_, err := t.give(ctx)
+	_, err := t.giveInputs(ctx)
 	return t.last.Rollout, err
 }
 

@@ -57,7 +57,7 @@ func (t *trial) mayBeNewer(wrong *cluster.SchemaError) bool {
 		if at < 0 {
 			return false
 		}
-		if _, near := program.Nearest(path[at], known); near {
+		if _, near := program.ClosestName(path[at], known); near {
 			return false
 		}
 	}
