@@ -43,14 +43,8 @@ func (p *PackageObject) Text(body string) string {
 	return text
 }
 
-// Inline returns the Package with the files in its spec, and grants the roles as Text does.
+// Inline returns the Package with the files in its spec.
 func (p *PackageObject) Inline(files map[string]any) *unstructured.Unstructured {
-	p.T.Helper()
-	texts := map[string]string{}
-	for name, file := range files {
-		texts[name], _ = file.(string)
-	}
-	p.grant(texts)
 	return p.Object(map[string]any{"source": map[string]any{"inline": files}})
 }
 
@@ -72,9 +66,12 @@ func (p *PackageObject) Ref() *unstructured.Unstructured {
 	return Object(packageAPI, "Package", "", p.Name)
 }
 
-// Apply creates the Package, or changes its spec.
+// Apply creates the Package, or changes its spec, once the operators of the test have the roles for it.
 func (p *PackageObject) Apply(u *unstructured.Unstructured) {
 	p.T.Helper()
+	if files, inline, _ := unstructured.NestedStringMap(u.Object, "spec", "source", "inline"); inline {
+		p.grant(files)
+	}
 	if account, acts, _ := unstructured.NestedString(u.Object, "spec", "serviceAccountName"); acts {
 		p.env.actsAs(object.Account{Namespace: p.env.Namespace, Name: account})
 	}
