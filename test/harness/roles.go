@@ -125,7 +125,7 @@ func examineOne(s *source.Snapshot, scopes vet.Scopes) (examined, error) {
 type runFlags struct {
 	namespaces                                                  []string
 	crds, lease, leaseNamespace, configMap, tokenFile, webhooks string
-	elects, fromCluster, secureMetrics                          bool
+	elects, fromCluster                                         bool
 	shards                                                      int
 	folders                                                     []string
 }
@@ -141,7 +141,7 @@ func parseRunFlags(args []string) (runFlags, error) {
 	set.StringVar(&f.lease, "leader-election-id", controller.DefaultLeaderElectionID, "")
 	set.StringVar(&f.leaseNamespace, "leader-elect-namespace", "", "")
 	set.StringVar(&f.configMap, "config-map", "", "")
-	set.BoolVar(&f.secureMetrics, "metrics-secure", true, "")
+	set.Bool("metrics-secure", true, "")
 	set.StringVar(&f.tokenFile, "metrics-token-file", "", "")
 	set.BoolVar(&f.fromCluster, "packages-from-cluster", false, "")
 	set.StringVar(&f.webhooks, "webhook-configuration", "", "")
@@ -167,8 +167,8 @@ func (f runFlags) options(namespace, account string) rbac.Options {
 	if f.elects {
 		o.LeaderElectionID = f.lease
 	}
-	// As operetta rbac, which gives an operator of some namespaces no right to ask the API server.
-	o.SecureMetrics = o.Namespaces.All() && f.secureMetrics && f.tokenFile == ""
+	// As operetta rbac, which gives an operator of some namespaces no right to ask the API server, and any other the right.
+	o.SecureMetrics = o.Namespaces.All() && f.tokenFile == ""
 	o.ConfigMapNamespace, o.ConfigMap, _ = strings.Cut(f.configMap, "/")
 	return o
 }
