@@ -133,6 +133,10 @@ func (o Options) allowPackage(out permissions, p Package, plurals Plurals, home 
 	// custom resource as its owner.
 	own.Resource = p.Plural + "/finalizers"
 	out.allow(own, "update")
+	if p.HooksBeforeDelete && !p.ClusterScoped {
+		// The hooks are skipped if the namespace is being deleted, which nothing else says as long as they write nothing.
+		out.allow(Permission{Namespace: home, Resource: "namespaces", Name: home}, "get")
+	}
 	for _, use := range p.Kinds {
 		for _, namespace := range o.places(use, home) {
 			out.allowUse(use, Permission{Namespace: namespace, Group: use.Group, Resource: plurals.of(use.GroupKind)})

@@ -22,8 +22,10 @@ type Uses struct {
 	// Package is the name of the package.
 	Package string `json:"package"`
 	// ClusterScoped says that its custom resource has no namespace.
-	ClusterScoped bool  `json:"clusterScoped,omitempty"`
-	Kinds         []Use `json:"kinds,omitempty"`
+	ClusterScoped bool `json:"clusterScoped,omitempty"`
+	// HooksBeforeDelete says that there may be hooks before the deletion, which never end in a namespace that is being deleted.
+	HooksBeforeDelete bool  `json:"hooksBeforeDelete,omitempty"`
+	Kinds             []Use `json:"kinds,omitempty"`
 	// Grants are the rules of the roles that the package renders: Kubernetes lets nobody grant a
 	// permission that they lack.
 	Grants []Grant `json:"grants,omitempty"`
@@ -59,7 +61,7 @@ func (e *Examination) Uses() (Uses, fault.Faults) {
 	p := e.program
 	f := &usesFinder{
 		view: e.view(), kinds: map[schema.GroupKind]*Use{}, plurals: map[schema.GroupKind]string{},
-		out: Uses{Package: p.Name(), ClusterScoped: p.Meta().ClusterScoped},
+		out: Uses{Package: p.Name(), ClusterScoped: p.Meta().ClusterScoped, HooksBeforeDelete: p.MayRun(program.BeforeDelete)},
 	}
 	f.policies = f.Syntax().Policies()
 	f.evaluated()

@@ -59,6 +59,7 @@ func awaitPolicy(x *harness.Tenant, u *unstructured.Unstructured) {
 func TestAnOperatorThatThePoliciesDoNotNameSaysSo(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
+	s.ExpectRefusals("the policies name another account", "ValidatingAdmissionPolicy")
 	p := harness.NewTestPackage(t, "anotheruser", reportingBody)
 	installPoliciesFor(s, p, "alice")
 	tenant := s.Tenant("tenant", s.Namespace, things(p))

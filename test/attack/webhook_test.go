@@ -20,6 +20,7 @@ func TestAttackAPatchUnderTheWebhook(t *testing.T) {
 	p := harness.NewTestPackage(t, "patchedasked", patchedBody)
 	folder, authority := certificate(t)
 	port := harness.FreePort(t)
+	s.WithClusterRoles("operetta rbac lets no operator of some namespaces ask the API server who may do what")
 	s.StartOperator(p.Dir, "--webhook-bind-address", "127.0.0.1:"+port, "--webhook-cert-dir", folder)
 	alice := s.Tenant("alice", s.Namespace, things(p), patches(), harness.Rule("", []any{"update"}, "configmaps"))
 	s.ExpectResourceReady(alice.Create(p.Thing(s, "shop", nil)))

@@ -52,8 +52,11 @@ type AuditEvent struct {
 	Group, Resource, Subresource, Namespace, Name string
 	// RequestURI is the path and query as sent.
 	RequestURI string
-	// Code is the HTTP status of the answer.
-	Code int
+	// Code is the HTTP status of the answer, and Message says why a request failed.
+	Code    int
+	Message string
+	// Forbidden says that no role allows the request, unlike an answer 403 of admission.
+	Forbidden bool
 }
 
 // AuditMark is a point in the audit log. The zero mark is its beginning.
@@ -186,7 +189,11 @@ func parseAuditEvent(line []byte) (AuditEvent, error) {
 		UserAgent, Verb          string
 		RequestURI               string
 		ObjectRef                struct{ APIGroup, Resource, Subresource, Namespace, Name string }
-		ResponseStatus           struct{ Code int }
+		ResponseStatus           struct {
+			Code    int
+			Message string
+		}
+		Annotations map[string]string
 	}
 	if err := json.Unmarshal(line, &e); err != nil {
 		return AuditEvent{}, fmt.Errorf("parse audit event: %w", err)
@@ -196,6 +203,7 @@ func parseAuditEvent(line []byte) (AuditEvent, error) {
 		User: e.User.Username, As: e.ImpersonatedUser.Username, UserAgent: e.UserAgent, Verb: e.Verb,
 		Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource,
 		Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
-		RequestURI: e.RequestURI, Code: e.ResponseStatus.Code,
+		RequestURI: e.RequestURI, Code: e.ResponseStatus.Code, Message: e.ResponseStatus.Message,
+		Forbidden: e.Annotations["authorization.k8s.io/decision"] == "forbid",
 	}, nil
 }

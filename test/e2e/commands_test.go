@@ -30,9 +30,7 @@ const commandsNamespace = "team-a"
 // somebody else's. A script only reads.
 func TestCommandsPrintTheirGoldens(t *testing.T) {
 	t.Parallel()
-	s := newEnv(t)
-	s.Namespace = commandsNamespace
-	s.Create(harness.Object("v1", "Namespace", "", s.Namespace))
+	s := &env{harness.NewEnvIn(t, commandsNamespace)}
 	text, err := os.ReadFile("testdata/shop/shop.cue")
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +69,7 @@ func TestCommandsPrintTheirGoldens(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("NO_COLOR", "1")
 			e.Setenv("PATH", filepath.Dir(harness.Suite.Operetta)+string(os.PathListSeparator)+e.Getenv("PATH"))
-			e.Setenv("KUBECONFIG", s.Kubeconfig)
+			e.Setenv("KUBECONFIG", s.AdminKubeconfig())
 			e.Setenv("CLERK", clerk.Kubeconfig)
 			e.Setenv("STRANGER", stranger.Kubeconfig)
 			return errors.Join(

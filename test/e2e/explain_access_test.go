@@ -25,7 +25,7 @@ func TestOnlyWhoMayGetAResourceLearnsWhatTriggeredIt(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	p := newTestPackage(t, "private", heldBody)
-	address := s.StartOperator(p.Dir, "--metrics-secure").Address(harness.MetricsServer)
+	address := s.startSecure(p.Dir).Address(harness.MetricsServer)
 	cr := s.Create(p.Thing(s.Env, "one", map[string]any{"text": "a"}))
 	s.Create(p.Thing(s.Env, "two", map[string]any{"text": "a"}))
 	s.ExpectResourceReady(cr)
@@ -117,7 +117,7 @@ func TestAnOperatorThatMayNotVerifyCertificatesTakesTokens(t *testing.T) {
 	address := s.StartOperator(p.Dir, "--crds=leave", "--metrics-secure", "--metrics-token-file", secret, harness.Alone).Address(harness.MetricsServer)
 	cr := s.Create(p.Thing(s.Env, "one", map[string]any{"text": "a"}))
 	s.ExpectResourceReady(cr)
-	text, code := s.operettaAs(s.Kubeconfig, "explain", "things."+cr.GroupVersionKind().Group+"/one", "--operator-address", address)
+	text, code := s.operettaAs(s.AdminKubeconfig(), "explain", "things."+cr.GroupVersionKind().Group+"/one", "--operator-address", address)
 	s.expectParts(text, "Ready", "ConfigMap/one  ready", "reconciles: not known: the operator at "+address+" answers 401", "extension-apiserver-authentication", "the resource was written by")
 	if code != 0 {
 		t.Errorf("the exit code is %d", code)
@@ -146,7 +146,7 @@ func TestTheRequestsOfReconcilesAreThoseOfTheAuditLog(t *testing.T) {
 components: config: objects: map: {apiVersion: "v1", kind: "ConfigMap", metadata: name: cr.metadata.name, data: text: cr.spec.text}
 components: more: {when: cr.spec.text == "a", objects: secret: {apiVersion: "v1", kind: "Secret", metadata: name: cr.metadata.name, stringData: text: "x"}}
 `)
-	o := s.StartOperator(p.Dir, "--metrics-secure")
+	o := s.startSecure(p.Dir)
 	address := o.Address(harness.MetricsServer)
 	s.WaitUntilIdle()
 	from := harness.MarkAudit(t)
@@ -166,7 +166,7 @@ components: more: {when: cr.spec.text == "a", objects: secret: {apiVersion: "v1"
 		audited[e.Verb+" "+name]++
 	}
 	counted := map[string]int{}
-	r := s.report(s.Kubeconfig, address, "things."+cr.GroupVersionKind().Group+"/one")
+	r := s.report(s.AdminKubeconfig(), address, "things."+cr.GroupVersionKind().Group+"/one")
 	if r.Total != int64(len(r.Reconciles)) {
 		t.Fatalf("of %d reconciles, %d are known", r.Total, len(r.Reconciles))
 	}
@@ -195,21 +195,21 @@ func TestAfterARestartItSaysSinceWhenItKnows(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	p := newTestPackage(t, "restarted", heldBody)
-	o := s.StartOperator(p.Dir, "--metrics-secure")
+	o := s.startSecure(p.Dir)
 	cr := s.Create(p.Thing(s.Env, "one", map[string]any{"text": "a"}))
 	s.ExpectResourceReady(cr)
 	resource := "things." + cr.GroupVersionKind().Group + "/one"
 	first := o.Address(harness.MetricsServer)
-	before := s.report(s.Kubeconfig, first, resource)
+	before := s.report(s.AdminKubeconfig(), first, resource)
 	o.Stop()
-	text, _ := s.operettaAs(s.Kubeconfig, "explain", resource, "--operator-address", first)
+	text, _ := s.operettaAs(s.AdminKubeconfig(), "explain", resource, "--operator-address", first)
 	s.expectParts(text, "ConfigMap/one  ready", "reconciles: not known: the operator at "+first+" does not answer: ", "connection refused")
 
 	began := time.Now().Add(-time.Second)
-	address := s.StartOperator(p.Dir, "--metrics-secure").Address(harness.MetricsServer)
+	address := s.startSecure(p.Dir).Address(harness.MetricsServer)
 	var after history.Report
 	harness.Eventually(t, "a reconcile after the start", func() error {
-		if after = s.report(s.Kubeconfig, address, resource); after.Total == 0 {
+		if after = s.report(s.AdminKubeconfig(), address, resource); after.Total == 0 {
 			return errors.New("there is none")
 		}
 		return nil
@@ -217,7 +217,7 @@ func TestAfterARestartItSaysSinceWhenItKnows(t *testing.T) {
 	if !after.Since.After(before.Since) || after.Since.Before(began) || !has(after, func(t history.Trigger) bool { return t.Cause == history.Start }) {
 		t.Errorf("it says %v, and before the restart %v", after, before)
 	}
-	text, code := s.operettaAs(s.Kubeconfig, "explain", resource, "--operator-address", address)
+	text, code := s.operettaAs(s.AdminKubeconfig(), "explain", resource, "--operator-address", address)
 	s.expectParts(text, "reconciles  ", "start: the operator has listed the resource")
 	if code != 0 {
 		t.Errorf("the exit code is %d", code)
@@ -245,7 +245,7 @@ func TestAWatchThatIsPendingIsListed(t *testing.T) {
 	cr := s.Create(p.Thing(s.Env, "one", map[string]any{"text": "a"}))
 	s.ExpectNotReady(cr, "KindUnreadable")
 	resource := "things." + cr.GroupVersionKind().Group + "/one"
-	text, _ := s.operettaAs(s.Kubeconfig, "explain", resource, "--operator-address", address)
+	text, _ := s.operettaAs(s.AdminKubeconfig(), "explain", resource, "--operator-address", address)
 	t.Logf("operetta explain:\n%s", text)
 	s.expectParts(text, "reconciles  ", "next: ", "watches: Thing", "watch pending: ConfigMap", "configmaps is forbidden")
 }

@@ -71,7 +71,7 @@ func (s *env) expectTrigger(address, resource, what string, is func(history.Trig
 	s.T.Helper()
 	var r history.Report
 	harness.Eventually(s.T, what, func() error {
-		if r = s.report(s.Kubeconfig, address, resource); !has(r, is) {
+		if r = s.report(s.AdminKubeconfig(), address, resource); !has(r, is) {
 			return fmt.Errorf("the triggers are %v", r.Reconciles)
 		}
 		return nil
@@ -84,7 +84,7 @@ func TestExplainNamesWhatTriggeredTheLastReconciles(t *testing.T) {
 	s := newEnv(t)
 	p := newTestPackage(t, "triggered", triggeredBody)
 	s.Create(s.ConfigMap("settings", map[string]any{"a": "b"}))
-	address := s.StartOperator(p.Dir, "--metrics-secure").Address(harness.MetricsServer)
+	address := s.startSecure(p.Dir).Address(harness.MetricsServer)
 	cr := s.Create(p.Thing(s.Env, "web", map[string]any{"replicas": int64(1)}))
 	s.ExpectResourceReady(cr)
 	resource := "things." + cr.GroupVersionKind().Group + "/web"
@@ -129,7 +129,7 @@ func TestExplainNamesWhatTriggeredTheLastReconciles(t *testing.T) {
 		row.do()
 		s.expectTrigger(address, resource, row.what+": "+row.reason, row.is)
 	}
-	text, code := s.operettaAs(s.Kubeconfig, "explain", resource, "--operator-address", address)
+	text, code := s.operettaAs(s.AdminKubeconfig(), "explain", resource, "--operator-address", address)
 	t.Logf("operetta explain:\n%s", text)
 	s.expectParts(text, "Secret/web  ready", "reconciles  ", " as far as this operator process knows", "next: timer: requeueAfter 2s", "watches: Thing, Deployment, Secret, input ConfigMap/settings")
 	if code != 0 || strings.Contains(text, "s3cr3t") || strings.Contains(text, "key-of-the-test") {
@@ -166,11 +166,11 @@ func TestExplainDrawsTriggersAgainAsTheyCome(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	p := newTestPackage(t, "watched", heldBody)
-	address := s.StartOperator(p.Dir, "--metrics-secure").Address(harness.MetricsServer)
+	address := s.startSecure(p.Dir).Address(harness.MetricsServer)
 	cr := s.Create(p.Thing(s.Env, "one", map[string]any{"text": "a"}))
 	s.ExpectResourceReady(cr)
 	resource := "things." + cr.GroupVersionKind().Group + "/one"
-	cmd := exec.Command(harness.Suite.Operetta, "explain", resource, "--watch", "--operator-address", address, "--kubeconfig", s.Kubeconfig, "--namespace", s.Namespace)
+	cmd := exec.Command(harness.Suite.Operetta, "explain", resource, "--watch", "--operator-address", address, "--kubeconfig", s.AdminKubeconfig(), "--namespace", s.Namespace)
 	watching, err := child.Start(cmd)
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func TestExplainSaysWhatAResourceWaitsForDownToItsPods(t *testing.T) {
 	s.ExpectNotReady(cr, "NotReady", "PersistentVolumeClaim data-db-0 is Pending")
 	kind := "things." + cr.GroupVersionKind().Group
 
-	text, code := s.operettaAs(s.Kubeconfig, "explain", kind+"/db")
+	text, code := s.operettaAs(s.AdminKubeconfig(), "explain", kind+"/db")
 	t.Logf("operetta explain:\n%s", text)
 	if code != 1 {
 		t.Errorf("the exit code is %d for a resource that is not ready", code)
@@ -53,13 +53,13 @@ func TestExplainSaysWhatAResourceWaitsForDownToItsPods(t *testing.T) {
 		"data  … Applied  NotReady  for ", "StatefulSet/db  not ready", "└─ Pod/db-0  not ready", "no node was found for it: ", "PersistentVolumeClaim/data-db-0  not ready")
 	s.expectParts(text, "plain  ✓ Verified", "StatefulSet/db-plain  ready", "after  ✓ Verified", "ConfigMap/db  ready")
 
-	out, code := s.operettaAs(s.Kubeconfig, "explain", kind, "db", "-o", "json")
+	out, code := s.operettaAs(s.AdminKubeconfig(), "explain", kind, "db", "-o", "json")
 	var r explain.Resource
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 1 || len(r.Components) != 3 || r.Health != explain.NotReady {
 		t.Errorf("as JSON it is %v, exit code %d, %v", r, code, err)
 	}
 
-	list, code := s.operettaAs(s.Kubeconfig, "status")
+	list, code := s.operettaAs(s.AdminKubeconfig(), "status")
 	t.Logf("operetta status:\n%s", list)
 	s.expectParts(list, "NAMESPACE", "PHASE", s.Namespace, "thing/db", "Waiting", "2/3", "PersistentVolumeClaim data-db-0 is Pending")
 	if code != 1 {
@@ -90,15 +90,15 @@ components: token: objects: secret: {apiVersion: "v1", kind: "Secret", metadata:
 		parts      []string
 		reason     string
 	}{
-		"ready": {s.Kubeconfig, []string{"explain", kind + "/one"}, 0, []string{"Ready", "2/2 components", "ConfigMap/one  ready", "Secret/one  ready"},
+		"ready": {s.AdminKubeconfig(), []string{"explain", kind + "/one"}, 0, []string{"Ready", "2/2 components", "ConfigMap/one  ready", "Secret/one  ready"},
 			"a script asks by the exit code"},
-		"the kind and the name apart": {s.Kubeconfig, []string{"explain", kind, "one"}, 0, []string{"Ready"}, "kubectl takes that, too"},
-		"a list of what is ready":     {s.Kubeconfig, []string{"status", kind}, 0, []string{"thing/one", "Ready"}, "a list says it of each"},
+		"the kind and the name apart": {s.AdminKubeconfig(), []string{"explain", kind, "one"}, 0, []string{"Ready"}, "kubectl takes that, too"},
+		"a list of what is ready":     {s.AdminKubeconfig(), []string{"status", kind}, 0, []string{"thing/one", "Ready"}, "a list says it of each"},
 		"without the right to see":    {reader.Kubeconfig, []string{"explain", kind + "/one"}, 0, []string{"Secret/one  cannot be read", "Forbidden"}, "the rest is shown"},
-		"a resource that is not there": {s.Kubeconfig, []string{"explain", kind + "/two"}, 1, []string{"two", "does not exist"},
+		"a resource that is not there": {s.AdminKubeconfig(), []string{"explain", kind + "/two"}, 1, []string{"two", "does not exist"},
 			"the namespace is in the message, since it may be the wrong one"},
-		"a kind that is not there": {s.Kubeconfig, []string{"explain", "nonsense/one"}, 1, []string{"nonsense", "serves no such kind"}, "it may be misspelled"},
-		"no name":                  {s.Kubeconfig, []string{"explain", kind}, 1, []string{"is not KIND/NAME", "operetta status"}, "the command line is wrong"},
+		"a kind that is not there": {s.AdminKubeconfig(), []string{"explain", "nonsense/one"}, 1, []string{"nonsense", "serves no such kind"}, "it may be misspelled"},
+		"no name":                  {s.AdminKubeconfig(), []string{"explain", kind}, 1, []string{"is not KIND/NAME", "operetta status"}, "the command line is wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

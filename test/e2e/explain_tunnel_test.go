@@ -102,7 +102,7 @@ func TestTheLeaderIsAskedThroughTheAPIServer(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	p := newTestPackage(t, "tunnelled", heldBody)
-	o := s.StartOperator(p.Dir, "--metrics-secure", "--leader-elect", "--leader-elect-namespace", s.Namespace)
+	o := s.startSecure(p.Dir, "--leader-elect", "--leader-elect-namespace", s.Namespace)
 	_, port, err := net.SplitHostPort(o.Address(harness.MetricsServer))
 	if err != nil {
 		t.Fatal(err)
@@ -112,12 +112,12 @@ func TestTheLeaderIsAskedThroughTheAPIServer(t *testing.T) {
 	resource := "things." + cr.GroupVersionKind().Group + "/one"
 	holder, _, _ := strings.Cut(s.Kubectl("get", "lease/"+controller.DefaultLeaderElectionID, "-o", "jsonpath={.spec.holderIdentity}"), "_")
 
-	text, _ := s.operettaAs(s.Kubeconfig, "explain", resource, "--operator-namespace", s.Namespace)
+	text, _ := s.operettaAs(s.AdminKubeconfig(), "explain", resource, "--operator-namespace", s.Namespace)
 	s.expectParts(text, "ConfigMap/one  ready", "reconciles: not known: the operator in namespace "+s.Namespace, `pods "`+holder+`" not found`)
 	s.startPod(holder, port)
 	var code int
 	harness.Eventually(t, "the address of the node to be known", func() error {
-		text, code = s.operettaAs(s.Kubeconfig, "explain", resource, "--operator-namespace", s.Namespace)
+		text, code = s.operettaAs(s.AdminKubeconfig(), "explain", resource, "--operator-namespace", s.Namespace)
 		if strings.Contains(text, "no preferred addresses") {
 			return harness.ErrNotYet
 		}
@@ -145,10 +145,10 @@ func TestTheLeaderIsAskedThroughTheAPIServer(t *testing.T) {
 		t.Logf("%s: %s\n%s", name, row.reason, text)
 		s.expectParts(text, row.parts...)
 	}
-	text, _ = s.operettaAs(s.Kubeconfig, "explain", resource, "--operator-namespace", s.Namespace, "--operator-lease", "another")
+	text, _ = s.operettaAs(s.AdminKubeconfig(), "explain", resource, "--operator-namespace", s.Namespace, "--operator-lease", "another")
 	s.expectParts(text, "not known: the operator in namespace "+s.Namespace, `"another" not found`)
 
-	standby := s.StartOperator(p.Dir, "--metrics-secure", "--leader-elect", "--leader-elect-namespace", s.Namespace).Address(harness.MetricsServer)
-	text, _ = s.operettaAs(s.Kubeconfig, "explain", resource, "--operator-address", standby)
+	standby := s.startSecure(p.Dir, "--leader-elect", "--leader-elect-namespace", s.Namespace).Address(harness.MetricsServer)
+	text, _ = s.operettaAs(s.AdminKubeconfig(), "explain", resource, "--operator-address", standby)
 	s.expectParts(text, "ConfigMap/one  ready", "not known: the operator at "+standby+" answers 503: this process stands by")
 }

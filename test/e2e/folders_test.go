@@ -18,6 +18,7 @@ func TestPackagesBelowAPatternComeAndGo(t *testing.T) {
 	root := t.TempDir()
 	place := func(p *testPackage) string {
 		t.Helper()
+		s.Serves(p.Dir)
 		dir := filepath.Join(root, "packages", p.Name)
 		if err := os.CopyFS(dir, os.DirFS(p.Dir)); err != nil {
 			t.Fatal(err)

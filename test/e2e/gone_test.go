@@ -126,6 +126,7 @@ func TestPackageThatIsMendedIsServedWithinTwoSeconds(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	p := newTestPackage(t, "mended", layeredBody)
+	s.Serves(p.Dir)
 	harness.Fastest(t, swapLimit, "to serve a package that was mended", func(int) time.Duration {
 		mend := p.breakSource()
 		o := s.StartOperator(p.Dir)

@@ -159,6 +159,8 @@ func TestAPackageSaysThatItsAccountCannotBeUsedAndGoesOnOnceItCan(t *testing.T) 
 	s := newEnv(t)
 	s.StartPackageOperator("--pull-secret-namespace", s.Namespace)
 	p := s.NewPackageObject("impobject")
+	p.HasAccount = true
+	s.ExpectRefusals("the accounts lack rights at first, and later", "ServiceAccount")
 	rules := append(p.RequiredRules(), harness.Rule("", harness.WriteVerbs, "configmaps"))
 	role := s.Account("first")
 	spec := p.InlineBody(plainBody).Object["spec"].(map[string]any)

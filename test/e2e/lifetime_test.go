@@ -14,9 +14,13 @@ import (
 // terminationLimit is how long the deletion of a namespace or of a CustomResourceDefinition may take.
 const terminationLimit = time.Minute
 
+// rolesGoFirst is why the operator of a namespace that is deleted has no Roles in it; see docs/rights.md.
+const rolesGoFirst = "the Roles of a namespace that is deleted may go before the resources in it"
+
 func TestG3NamespaceGoesWithEverythingInIt(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
+	s.WithClusterRoles(rolesGoFirst)
 	s.StartOperator(harness.PackageDir("webapp"))
 	for _, name := range []string{"one", "two", "three"} {
 		s.Create(s.Webapp(name, allFields()))
@@ -55,6 +59,7 @@ func TestG3NamespaceGoesAlsoWithHooksBeforeDeletion(t *testing.T) {
 	machine.Thorough(t)
 	s := newEnv(t)
 	p := newTestPackage(t, "guarded", guardedBody)
+	s.WithClusterRoles(rolesGoFirst)
 	s.StartOperator(p.Dir)
 	s.Create(s.Ref("Secret", "token"))
 	s.ExpectResourceReady(s.Create(p.Thing(s.Env, "shop", map[string]any{})))

@@ -127,8 +127,7 @@ func TestF42W52EveryQueryOfTheDashboardAndTheAlertsRunsOnAScrape(t *testing.T) {
 func refusedOperator(s *env) (o *harness.Operator, far string) {
 	s.T.Helper()
 	far = s.OtherNamespace()
-	other := *s.Env
-	other.User += ":refused"
+	other := s.As("refused")
 	p := newTestPackage(s.T, "queriedrefused", note("a"))
 	other.RestrictOperator(append(p.RequiredRules(), harness.Rule("", harness.WriteVerbs, "configmaps"))...)
 	o = other.StartRestrictedOperator(p.TestPackage, "--namespace="+s.Namespace+","+far)

@@ -51,7 +51,7 @@ func TestJ11MetricsAreServedToWhomTheAPIServerAllows(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	p := newTestPackage(t, "guarded", "#Spec: {}\ncomponents: {}\n")
-	o := s.StartOperator(p.Dir, "--metrics-secure")
+	o := s.startSecure(p.Dir)
 	address := o.Address(harness.MetricsServer)
 
 	token := func(name string) string {
@@ -142,7 +142,7 @@ func TestTheCertificateOfMetricsIsReplacedWithoutARestart(t *testing.T) {
 		harness.WriteFile(t, filepath.Join(dir, "tls.crt"), string(certificate))
 	}
 	issue("first.example")
-	o := s.StartOperator(p.Dir, "--metrics-secure", "--metrics-cert-dir", dir)
+	o := s.startSecure(p.Dir, "--metrics-cert-dir", dir)
 	url := "https://" + o.Address(harness.MetricsServer) + "/metrics"
 	serves := func(name string) {
 		t.Helper()

@@ -62,7 +62,7 @@ func (o *oldStorage) readable() (int, error) {
 
 // migrates returns the command that migrates as the user of a test.
 func (o *oldStorage) migrates(args ...string) *exec.Cmd {
-	return exec.CommandContext(o.T.Context(), harness.Suite.Operetta, append([]string{"crd", "migrate", o.definition, "--kubeconfig", o.Kubeconfig}, args...)...)
+	return exec.CommandContext(o.T.Context(), harness.Suite.Operetta, append([]string{"crd", "migrate", o.definition, "--kubeconfig", o.AdminKubeconfig()}, args...)...)
 }
 
 // migrate runs the command, and returns what it says and its exit code.
@@ -98,7 +98,7 @@ func (o *oldStorage) create(n int) {
 // patched returns how often resources were patched since a mark.
 func (o *oldStorage) patched(from controlplane.AuditMark) int {
 	o.T.Helper()
-	return len(o.OperatorRequests(from).Filter(func(e controlplane.AuditEvent) bool { return e.Resource == "webapps" && e.Verb == "patch" }))
+	return len(o.RequestsOf(from, o.AdminUser()).Filter(func(e controlplane.AuditEvent) bool { return e.Resource == "webapps" && e.Verb == "patch" }))
 }
 
 // newOldStorage starts an operator that converts WebApps and reconciles none, and stores some in the old version.
@@ -143,6 +143,7 @@ func TestF30ObjectsOfAnOldVersionAreStoredAnewOnRequestAndTheVersionCanGo(t *tes
 		t.Errorf("without its webhook it ends with %d: %s", code, out)
 	}
 	without := o.withoutOld()
+	o.ExpectRefusals("it reports a broken package to the resources of all packages of that name, those of other tests among them", "webapps", "example.com")
 	refusing := o.StartOperator(without, "--selector", "served=yes")
 	refusing.ExpectLog("objects may be stored in version v1alpha1", "operetta crd migrate "+o.definition)
 	refusing.Stop()

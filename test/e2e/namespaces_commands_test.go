@@ -43,21 +43,21 @@ func TestCommandsReadTheNamespacesOfAnOperator(t *testing.T) {
 		}
 	}
 
-	text, code := both.operettaAs(s.Kubeconfig, "status", kind)
+	text, code := both.operettaAs(s.AdminKubeconfig(), "status", kind)
 	if code != 0 {
 		t.Errorf("operetta status: exit code %d", code)
 	}
 	inBoth("operetta status", text)
 
 	next := newTestPackage(t, "askednamespaces", note("b"))
-	text, code = s.operettaAs(s.Kubeconfig, "plan", next.Dir, "-n", far)
+	text, code = s.operettaAs(s.AdminKubeconfig(), "plan", next.Dir, "-n", far)
 	if code != 2 {
 		t.Errorf("operetta plan: exit code %d", code)
 	}
 	inBoth("operetta plan", text)
 
 	file := filepath.Join(t.TempDir(), "dump.tar.gz")
-	if text, code = both.operettaAs(s.Kubeconfig, "dump", next.Dir, "-o", file); code != 0 {
+	if text, code = both.operettaAs(s.AdminKubeconfig(), "dump", next.Dir, "-o", file); code != 0 {
 		t.Fatalf("operetta dump: exit code %d: %s", code, text)
 	}
 	text, code = offline("plan", next.Dir, "--from", file)
@@ -89,7 +89,7 @@ func TestAClusterScopedResourceIsListedOnce(t *testing.T) {
 	cr := p.Thing(s.Env, s.Namespace, map[string]any{"text": "a"})
 	cr.SetNamespace("")
 	s.ExpectResourceReady(s.Create(cr))
-	text, _ := s.operettaAs(s.Kubeconfig, "status", "things."+p.Name+".example.com", "-n", "default")
+	text, _ := s.operettaAs(s.AdminKubeconfig(), "status", "things."+p.Name+".example.com", "-n", "default")
 	if n := strings.Count(text, "thing/"+s.Namespace); n != 1 {
 		t.Errorf("it is there %d times:\n%s", n, text)
 	}

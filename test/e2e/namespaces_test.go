@@ -36,12 +36,7 @@ func TestShardsAndASelectorDivideSeveralNamespaces(t *testing.T) {
 	from := harness.MarkAudit(t)
 	var users []string
 	for shard := range 2 {
-		one := *s.Env
-		one.User = fmt.Sprintf("%s:%d", s.User, shard)
-		var err error
-		if one.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(one.User, "system:masters"); err != nil {
-			t.Fatal(err)
-		}
+		one := s.As(fmt.Sprint("shard-", shard))
 		users = append(users, one.User)
 		one.StartOperator(p.Dir, "--namespace="+s.Namespace, "--namespace="+far, "--selector", "served=yes",
 			"--leader-elect", "--leader-elect-namespace", s.Namespace, "--shards", "2", "--shard", strconv.Itoa(shard))

@@ -13,6 +13,7 @@ import (
 // server. Go runs such tests before the parallel ones.
 func TestB5OperatorSurvivesAnOutageOfTheAPIServer(t *testing.T) {
 	s := newEnv(t)
+	s.ExpectRefusals("an API server that starts refuses everybody until it has read the roles")
 	o := s.StartOperator(harness.PackageDir("webapp"), "--health-probe-bind-address", harness.AnyPort)
 	cr := s.Create(s.Webapp("before", map[string]any{"image": "nginx:1.25", "replicas": int64(1)}))
 	s.ExpectReady("before")

@@ -96,7 +96,7 @@ func TestABadCanaryTouchesItsShareOnlyAndGoesBackAlsoAfterARestart(t *testing.T)
 		t.Errorf("the canary lists %s, not %s", list, tried)
 	}
 
-	if text, _ := s.operettaAs(s.Kubeconfig, "status"); !strings.Contains(text, "package/"+p.Name+"  canary of ") || !strings.Contains(text, "Progressing: 0 of 1 resources are ready") {
+	if text, _ := s.operettaAs(s.AdminKubeconfig(), "status"); !strings.Contains(text, "package/"+p.Name+"  canary of ") || !strings.Contains(text, "Progressing: 0 of 1 resources are ready") {
 		t.Errorf("operetta status does not show the canary:\n%s", text)
 	}
 

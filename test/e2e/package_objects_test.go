@@ -237,6 +237,7 @@ func TestContentOfAConfigMapIsServedAndSurvivesIt(t *testing.T) {
 	s := newEnv(t)
 	s.StartPackageOperator()
 	p := s.NewPackageObject("objmap")
+	s.AlsoMay("which ConfigMap has the source is in a Package", harness.Rule("", []any{"get", "list", "watch"}, "configmaps"))
 	p.Apply(p.Object(map[string]any{"source": map[string]any{"configMap": map[string]any{"namespace": s.Namespace, "name": "source"}}}))
 	p.Expect("Ready", "False", "SourceNotFound", "ConfigMap "+s.Namespace+"/source")
 	source := s.Create(s.ConfigMap("source", map[string]any{"main.cue": p.Text(note("a")), "README.md": "no CUE"}))

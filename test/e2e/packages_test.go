@@ -89,6 +89,7 @@ func TestTwoPackagesWithTheSameKindEndTheStart(t *testing.T) {
 	first, second := newTestPackage(t, "twin", bystanderBody), newTestPackage(t, "twin", bystanderBody)
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
 	defer cancel()
+	s.GrantRun(first.Dir, second.Dir)
 	from := harness.MarkAudit(t)
 	out, err := exec.CommandContext(ctx, harness.Suite.Operetta, "run", "--kubeconfig", s.Kubeconfig, first.Dir, second.Dir).CombinedOutput()
 	if err == nil || ctx.Err() != nil || !harness.ContainsAll(string(out), []string{"packages twin (folder " + first.Dir + ") and twin (folder " + second.Dir + ") both serve Thing.twin.example.com"}) {

@@ -177,7 +177,7 @@ func TestADumpOfAClusterPlansAsTheCluster(t *testing.T) {
 	s.WaitUntilIdle()
 	next := newTestPackage(t, "dumped", plannedEdits.Replace(plannedBody))
 	file := filepath.Join(t.TempDir(), "dump.tar.gz")
-	if text, code := s.operettaAs(s.Kubeconfig, "dump", next.Dir, "-o", file); code != 0 {
+	if text, code := s.operettaAs(s.AdminKubeconfig(), "dump", next.Dir, "-o", file); code != 0 {
 		t.Fatalf("operetta dump: exit code %d: %s", code, text)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {

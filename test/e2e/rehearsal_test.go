@@ -16,7 +16,7 @@ import (
 // dryRun runs a dry run on the cluster and returns what it prints.
 func (s *env) dryRun(args ...string) (string, error) {
 	s.T.Helper()
-	all := append([]string{"run", "--dry-run=server", "--kubeconfig", s.Kubeconfig, "--namespace", s.Namespace}, args...)
+	all := append([]string{"run", "--dry-run=server", "--kubeconfig", s.AdminKubeconfig(), "--namespace", s.Namespace}, args...)
 	cmd := exec.Command(harness.Suite.Operetta, all...)
 	cmd.Dir = harness.Suite.Root
 	out, err := cmd.Output()

@@ -22,12 +22,7 @@ func TestOperatorsWithComplementarySelectorsServeEachItsOwn(t *testing.T) {
 	p := newTestPackage(t, "chosen", keptBody)
 	teamX := s.StartOperator(p.Dir, "--selector", "team=x")
 	userX := s.User
-	other := *s.Env
-	other.User = s.User + ":others"
-	var err error
-	if other.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(other.User, "system:masters"); err != nil {
-		t.Fatal(err)
-	}
+	other := s.As("others")
 	others := other.StartOperator(p.Dir, "--selector", "team!=x")
 	from := harness.MarkAudit(t)
 	x, y := s.Create(labelled(s, p, "x", "x")), s.Create(labelled(s, p, "y", "y"))

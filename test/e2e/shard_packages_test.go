@@ -19,7 +19,7 @@ func (f *fleet) packageWriters(from controlplane.AuditMark) []string {
 	by := map[string]bool{}
 	for _, e := range f.RequestsOf(from, slices.Collect(maps.Keys(f.users))...).Writes() {
 		if strings.HasPrefix(e.Resource, "package") || e.Resource == "customresourcedefinitions" {
-			by[strings.TrimPrefix(e.User, f.User+":")] = true
+			by[strings.TrimPrefix(e.User, f.AccountUser(""))] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(by))
@@ -73,7 +73,7 @@ func TestF39ShardsServeAPackageThatOneOfThemWrites(t *testing.T) {
 	for _, cr := range all {
 		s.Patch(cr, harness.Spec(map[string]any{"text": "x"}))
 	}
-	left := count[f.User+":1of2"]
+	left := count[f.AccountUser("1of2")]
 	served := func() int {
 		n := 0
 		for _, cr := range all {
@@ -184,7 +184,7 @@ func (f *fleet) expectOneWriterAtATime(from controlplane.AuditMark) {
 	f.T.Helper()
 	by := map[string]byte{}
 	for _, e := range f.writes(from) {
-		name, shard := e.Name[strings.LastIndex(e.Name, "-")+1:], strings.TrimPrefix(e.User, f.User+":")[0]
+		name, shard := e.Name[strings.LastIndex(e.Name, "-")+1:], strings.TrimPrefix(e.User, f.AccountUser(""))[0]
 		if other, known := by[name]; known && other != shard {
 			f.T.Errorf("%s was written by shards %c and %c", name, other, shard)
 		}

@@ -26,12 +26,7 @@ type fleet struct {
 // member starts the process of a shard. Extra arguments are packages and flags of its own.
 func (f *fleet) member(name string, shard, of int, more ...string) *harness.Operator {
 	f.T.Helper()
-	own := *f.Env
-	own.User = f.User + ":" + name
-	var err error
-	if own.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(own.User, "system:masters"); err != nil {
-		f.T.Fatal(err)
-	}
+	own := f.As(name)
 	f.users[own.User] = true
 	return own.StartOperator(slices.Concat(f.args, more, []string{"--leader-elect", "--leader-elect-namespace", f.Namespace, "--shards", strconv.Itoa(of), "--shard", strconv.Itoa(shard)})...)
 }
@@ -114,7 +109,7 @@ func TestF39ShardsServeEachTheirOwnAndNeverTwoOneResource(t *testing.T) {
 		f.Patch(cr, harness.Spec(map[string]any{"text": "c"}))
 	}
 	first.ExpectLog("nothing is served until all processes of the other number of shards have ended")
-	left := count[f.User+":1of2"]
+	left := count[f.AccountUser("1of2")]
 	harness.Eventually(t, "the shard that is left to serve on", func() error {
 		if n := f.having(all, "c"); n < left {
 			return fmt.Errorf("%d have the change", n)
@@ -152,13 +147,13 @@ func TestF39ShardsServeEachTheirOwnAndNeverTwoOneResource(t *testing.T) {
 	}
 	served := func() int { return f.having(all, "e") }
 	harness.Eventually(t, "the others to go on", func() error {
-		if n := served(); n < 20-count[f.User+":1of3"] {
+		if n := served(); n < 20-count[f.AccountUser("1of3")] {
 			return fmt.Errorf("%d are served", n)
 		}
 		return nil
 	})
-	if n := served(); n != 20-count[f.User+":1of3"] {
-		t.Errorf("%d resources are served, and %d are of the shard that has died", n, count[f.User+":1of3"])
+	if n := served(); n != 20-count[f.AccountUser("1of3")] {
+		t.Errorf("%d resources are served, and %d are of the shard that has died", n, count[f.AccountUser("1of3")])
 	}
 	f.member("1of3again", 1, 3)
 	for _, cr := range all {

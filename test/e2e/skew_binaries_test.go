@@ -127,6 +127,7 @@ func TestI6AnUpgradeOfTheEngineAndItsRollbackMakeNothingAnew(t *testing.T) {
 	})
 	from := harness.MarkAudit(t)
 	s.Patch(first, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"touched": "yes"}}})
+	later.Text(note("a")) // this engine has no roles for a contract that it does not know
 	u := later.InlineBody("contract: 2\n" + note("a"))
 	if err := unstructured.SetNestedField(u.Object, int64(3), "spec", "fromTheFuture"); err != nil {
 		t.Fatal(err)

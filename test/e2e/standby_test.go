@@ -19,13 +19,7 @@ import (
 // as returns the environment of a process with a user of its own, by whom the audit log tells it from others.
 func (s *env) as(name string) *env {
 	s.T.Helper()
-	own := *s.Env
-	own.User = s.User + ":" + name
-	var err error
-	if own.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(own.User, "system:masters"); err != nil {
-		s.T.Fatal(err)
-	}
-	return &env{&own}
+	return &env{s.As(name)}
 }
 
 // leading are the flags of processes of the Packages of a test of which one leads.

@@ -32,7 +32,7 @@ func TestPagesShowTheResourcesOfTheCluster(t *testing.T) {
 // pages starts operetta ui, and returns the address of its pages. It ends with the test.
 func (s *env) pages(kind string) string {
 	s.T.Helper()
-	cmd := exec.CommandContext(s.T.Context(), harness.Suite.Operetta, "ui", kind, "--kubeconfig", s.Kubeconfig, "--namespace", s.Namespace)
+	cmd := exec.CommandContext(s.T.Context(), harness.Suite.Operetta, "ui", kind, "--kubeconfig", s.AdminKubeconfig(), "--namespace", s.Namespace)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {

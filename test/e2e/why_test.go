@@ -44,7 +44,7 @@ func TestWhySaysWhereAValueComesFromAndWhoOwnsItNow(t *testing.T) {
 
 	ask := func(args ...string) why.Answer {
 		t.Helper()
-		text, code := s.operettaAs(s.Kubeconfig, append([]string{"why", p.Dir, resource, "-o", "json"}, args...)...)
+		text, code := s.operettaAs(s.AdminKubeconfig(), append([]string{"why", p.Dir, resource, "-o", "json"}, args...)...)
 		var out why.Answer
 		if err := json.Unmarshal([]byte(text), &out); err != nil || code != 0 {
 			t.Fatalf("%v: exit code %d, %v:\n%s", args, code, err, text)
@@ -76,7 +76,7 @@ func TestWhySaysWhereAValueComesFromAndWhoOwnsItNow(t *testing.T) {
 
 	// The picture of what is live has states, and with the package the kinds of dependencies.
 	for _, args := range [][]string{{"graph", resource, "-o", "svg"}, {"graph", p.Dir, resource, "-o", "svg"}} {
-		picture, code := s.operettaAs(s.Kubeconfig, args...)
+		picture, code := s.operettaAs(s.AdminKubeconfig(), args...)
 		if code != 0 {
 			t.Errorf("%v ends with %d:\n%s", args, code, picture)
 		}
@@ -91,7 +91,7 @@ func TestWhySaysWhereAValueComesFromAndWhoOwnsItNow(t *testing.T) {
 		t.Errorf("the image is explained as %+v, live %+v", a, a.Live)
 	}
 	expectOwner(t, a, "somebody", "Update")
-	text, _ := s.operettaAs(s.Kubeconfig, "why", p.Dir, resource, "deployment/one", ".spec.template.spec.containers[0].image")
+	text, _ := s.operettaAs(s.AdminKubeconfig(), "why", p.Dir, resource, "deployment/one", ".spec.template.spec.containers[0].image")
 	s.expectParts(text, "Deployment/one in "+s.Namespace, `= "nginx"`, "asked.cue", "in the cluster", `differs: "nginx:other"`, "owned by somebody  Update", " ago")
 }
 

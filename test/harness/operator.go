@@ -58,9 +58,9 @@ func (s *Env) launchOperator(by []string, args ...string) *Operator {
 		served = nil
 		args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == Everywhere })
 	}
-	all := slices.Concat(by, []string{
-		cmp.Or(s.Binary, Suite.Operetta), "run", "--kubeconfig", s.Kubeconfig, "--metrics-bind-address", AnyPort, "--metrics-secure=false",
-	}, served, args)
+	run := slices.Concat([]string{"--metrics-bind-address", AnyPort, "--metrics-secure=false"}, served, args)
+	s.GrantRun(run...)
+	all := slices.Concat(by, []string{cmp.Or(s.Binary, Suite.Operetta), "run", "--kubeconfig", s.Kubeconfig}, run)
 	cmd := exec.Command(all[0], all[1:]...)
 	cmd.Dir = Suite.Root
 	process, err := child.Start(cmd)
@@ -75,6 +75,9 @@ func (s *Env) launchOperator(by []string, args ...string) *Operator {
 		}
 	})
 	s.Operator = o
+	if !s.ownRights {
+		s.refusals.read(o)
+	}
 	return o
 }
 

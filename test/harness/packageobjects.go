@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/object"
+	"operetta.dev/engine/source"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -18,6 +20,9 @@ const packageAPI = "operetta.dev/v1alpha1"
 type PackageObject struct {
 	*TestPackage
 
+	// HasAccount says that the operator acts as an account for it, whose rights the test grants.
+	HasAccount bool
+
 	env *Env
 }
 
@@ -26,12 +31,16 @@ func (s *Env) NewPackageObject(name string) *PackageObject {
 	s.T.Helper()
 	p := &TestPackage{T: s.T, Name: name}
 	s.served = append(s.served, p)
-	return &PackageObject{p, s}
+	return &PackageObject{TestPackage: p, env: s}
 }
 
-// Text returns the text of the package with a body, in which NAME stands for the name of the package.
+// Text returns the text of the package with a body, in which NAME stands for the name of the package. However the text gets into the
+// cluster, the operators of the test have the roles for it from then on: an administrator applies those before the package.
 func (p *PackageObject) Text(body string) string {
-	return strings.ReplaceAll(TestPackageHead+body, "NAME", p.Name)
+	p.T.Helper()
+	text := strings.ReplaceAll(TestPackageHead+body, "NAME", p.Name)
+	p.grant(map[string]string{p.Name + ".cue": text})
+	return text
 }
 
 // Inline returns the Package with the files in its spec.
@@ -57,9 +66,18 @@ func (p *PackageObject) Ref() *unstructured.Unstructured {
 	return Object(packageAPI, "Package", "", p.Name)
 }
 
-// Apply creates the Package, or changes its spec.
+// Apply creates the Package, or changes its spec, once the operators of the test have the roles for it.
 func (p *PackageObject) Apply(u *unstructured.Unstructured) {
 	p.T.Helper()
+	if files, inline, _ := unstructured.NestedStringMap(u.Object, "spec", "source", "inline"); inline {
+		p.grant(files)
+	}
+	if account, acts, _ := unstructured.NestedString(u.Object, "spec", "serviceAccountName"); acts {
+		p.env.actsAs(object.Account{Namespace: p.env.Namespace, Name: account})
+	}
+	if secret, _, _ := unstructured.NestedString(u.Object, "spec", "source", "oci", "pullSecret"); secret != "" {
+		p.env.readsPullSecret(secret)
+	}
 	present, err := GetOrNil(p.T.Context(), p.Ref())
 	if err != nil {
 		p.T.Fatal(err)
@@ -73,6 +91,24 @@ func (p *PackageObject) Apply(u *unstructured.Unstructured) {
 	}
 	p.env.Create(u.DeepCopy())
 	p.T.Cleanup(func() { RemoveForGood(p.T, p.Ref()) })
+}
+
+// grant gives the operators of the test the roles of the package with some files, unless they act as an account for it.
+func (p *PackageObject) grant(files map[string]string) {
+	p.T.Helper()
+	if p.HasAccount {
+		return
+	}
+	snapshot, err := source.Loader{}.Files(p.Name, p.Name, ".", files)
+	var found []examined
+	if err == nil {
+		found, err = examine(snapshot)
+	}
+	if err != nil {
+		p.T.Logf("no roles for Package %s: %v", p.Name, err)
+		return
+	}
+	p.env.serves(found)
 }
 
 // RemoveForGood deletes an object whatever its finalizers: the operator of the test has ended.

@@ -50,10 +50,17 @@ func (s *Env) RestrictOperator(rules ...any) *unstructured.Unstructured {
 	return role
 }
 
+// AlsoMay gives the operators of the test that act as its account rights in its namespace that operetta rbac cannot know. The reason says why.
+func (s *Env) AlsoMay(reason string, rules ...any) {
+	s.T.Helper()
+	s.T.Logf("the operators of this test may do more than operetta rbac prints: %s", reason)
+	s.grant("also", s.Namespace, s.User, rules...)
+}
+
 // ActAs has operators of the test, and its commands, act as a user of some groups whose rights the test itself grants.
 func (s *Env) ActAs(user string, groups ...string) {
 	s.T.Helper()
-	s.User = user
+	s.User, s.ownRights = user, true
 	var err error
 	if s.Kubeconfig, err = Suite.ControlPlane.KubeconfigFor(user, groups...); err != nil {
 		s.T.Fatal(err)

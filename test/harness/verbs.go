@@ -34,10 +34,12 @@ const (
 // it multiplies the limit, because other tests and programs share the machine. See Fastest.
 const Tries = 6
 
-// Env is the environment of one test: a namespace, and a user as whom its operator acts.
+// Env is the environment of one test: a namespace, and a ServiceAccount as whom its operators act, with the roles that operetta rbac
+// prints for their packages and flags.
 type Env struct {
-	T          *testing.T
-	Namespace  string
+	T         *testing.T
+	Namespace string
+	// User is the ServiceAccount in the audit log, and Kubeconfig has its credentials.
 	User       string
 	Kubeconfig string
 	// Binary is another binary than the one under test; "" is that one.
@@ -45,6 +47,13 @@ type Env struct {
 	Operator *Operator // the last one that was started
 
 	served []*TestPackage // those that are objects of the cluster
+	// account is the name of the ServiceAccount, and roles has what it may do, unless the test sees to its rights itself.
+	account   string
+	roles     *roles
+	ownRights bool
+	// clusterRoles says that operators of some namespaces have their roles everywhere.
+	clusterRoles bool
+	refusals     *refusals
 }
 
 var (
@@ -57,17 +66,19 @@ var (
 func NewEnv(t *testing.T) *Env {
 	t.Helper()
 	name := Unlikely.ReplaceAllString(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), "-")
-	namespace := fmt.Sprintf("%.40s-%d", name, namespaces.Add(1))
-	s := &Env{T: t, Namespace: namespace, User: "operetta:" + namespace}
+	return NewEnvIn(t, fmt.Sprintf("%.40s-%d", name, namespaces.Add(1)))
+}
+
+// NewEnvIn creates the environment of a test that needs a namespace of a certain name.
+func NewEnvIn(t *testing.T, namespace string) *Env {
+	t.Helper()
+	s := &Env{T: t, Namespace: namespace, roles: newRoles(t), refusals: newRefusals(t)}
 	ns := Object("v1", "Namespace", "", namespace)
 	if err := Suite.Admin.Create(t.Context(), ns); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.leaveNoWork)
-	var err error
-	if s.Kubeconfig, err = Suite.ControlPlane.KubeconfigFor(s.User, "system:masters"); err != nil {
-		t.Fatal(err)
-	}
+	s.actAsAccount(defaultAccount)
 	return s
 }
 
@@ -75,6 +86,8 @@ func NewEnv(t *testing.T) *Env {
 // looks at each autoscaler every two seconds, and each operator that starts at each package. The operators of the test
 // have ended.
 func (s *Env) leaveNoWork() {
+	s.refusals.check(s)
+	s.roles.remove(s.Namespace)
 	for _, p := range s.served {
 		p.forget()
 	}

@@ -37,6 +37,8 @@ type Webhooks struct {
 	// Configuration is the name of both configurations.
 	Configuration string
 	account       string
+	// roles are those that an operator needs for the webhooks, and their bindings.
+	roles []*unstructured.Unstructured
 }
 
 // webhookKinds are the kinds of the configurations of webhooks.
@@ -60,9 +62,14 @@ func (s *Env) NewWebhooks(dir string) *Webhooks {
 			s.Create(u)
 		case "Secret":
 			s.Create(u)
+		case "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding":
+			if !strings.HasPrefix(u.GetName(), "operetta:") { // those are the roles of the packages
+				w.roles = append(w.roles, u)
+			}
 		}
 	}
 	s.T.Cleanup(w.remove)
+	s.roles.addWebhooks(w)
 	return w
 }
 

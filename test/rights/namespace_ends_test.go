@@ -67,3 +67,45 @@ func TestG3ANamespaceWhoseRolesWentFirstEndsByAClusterRole(t *testing.T) {
 	s.Patch(here, harness.Spec(map[string]any{"text": "b"}))
 	s.ExpectData("settings-shop", "text", "b")
 }
+
+// waitingHookBody has a hook before the deletion that waits for a ConfigMap, so that no write of it can be refused.
+const waitingHookBody = `
+#Spec: {}
+
+inputs: gate: {apiVersion: "v1", kind: "ConfigMap", name: "gate"}
+
+components: settings: objects: map: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "settings-\(cr.metadata.name)"}
+
+hooks: beforeDelete: backup: {
+	requires: open: inputs.gate.object.data.open == "yes"
+	objects: map: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "backup-\(cr.metadata.name)"}
+}
+`
+
+// The hook would wait for ever, and the resource with it would keep the namespace.
+func TestANamespaceEndsWhoseResourceHasAHookThatWaits(t *testing.T) {
+	t.Parallel()
+	s := harness.NewEnv(t)
+	far := s.OtherNamespace()
+	p := harness.NewTestPackage(t, "hookwaits", waitingHookBody)
+	printed := operetta(t, "rbac", p.Dir, "--service-account", s.Namespace+"/operator", "--leader-election-id=")
+	for _, u := range objectsIn(t, printed) {
+		t.Cleanup(func() { harness.RemoveForGood(t, u) })
+	}
+	apply(t, printed)
+	s.ActAsAccount(s.Namespace + "/operator")
+	s.StartOperator(p.Dir, harness.Everywhere, harness.Alone)
+	cr := p.Thing(s, "shop", nil)
+	cr.SetNamespace(far)
+	s.ExpectResourceReady(s.Create(cr))
+	ending := harness.Object("v1", "Namespace", "", far)
+	s.Delete(ending)
+	took := harness.Within(t, endLimit, "the end of the namespace", func() error {
+		u, err := harness.GetOrNil(t.Context(), ending)
+		if err == nil && u != nil {
+			err = harness.ErrNotYet
+		}
+		return err
+	})
+	t.Logf("it was gone after %s", took.Round(time.Millisecond))
+}

@@ -68,11 +68,7 @@ func TestW44W45W46AProcessThatStandsByWritesNothingUntilItLeads(t *testing.T) {
 // standBy gives the next operator of a test a user of its own, by whom the audit log tells it from the first.
 func standBy(t *testing.T, s *harness.Env) {
 	t.Helper()
-	s.User += "-standby"
-	var err error
-	if s.Kubeconfig, err = harness.Suite.ControlPlane.KubeconfigFor(s.User, "system:masters"); err != nil {
-		t.Fatal(err)
-	}
+	*s = *s.As("standby")
 }
 
 // TestW46ALeaderThatWasStoppedForLongerThanItsLeaseWritesNothingMore stops a leader while it creates many objects, so that it
