@@ -71,13 +71,13 @@ func judge(g syntax.Growth) (string, bool) {
 
 // besides names the fields that a growth depends on besides the one that it is reported of.
 func besides(g syntax.Growth) string {
-	out := ""
+	var out strings.Builder
 	for _, f := range g.Factors {
 		if f.From != g.Amount.From {
-			out += " and " + f.From
+			out.WriteString(" and " + f.From)
 		}
 	}
-	return out
+	return out.String()
 }
 
 // limitOf returns the amount up to which a function takes at most some hundred milliseconds.

@@ -298,7 +298,7 @@ func (s *Env) grantPackages(account string, packages []examined) {
 		s.roles.kinds[p.Kind], s.roles.used[schema.GroupResource{Group: p.Kind.Group, Resource: p.Plural}] = true, true
 	}
 	var all []*unstructured.Unstructured
-	for _, one := range rbac.Of(of, plurals, definitions, o) {
+	for _, one := range rbac.Roles(of, plurals, definitions, o) {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(one)
 		if err != nil {
 			s.T.Fatal(err)
