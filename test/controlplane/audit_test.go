@@ -28,7 +28,8 @@ func TestAuditLogHoldsTheRequestsOfAUser(t *testing.T) {
 	want := []AuditEvent{
 		{User: "operator", Verb: "create", Group: "apps", Resource: "deployments", Namespace: "default", Name: "web",
 			RequestURI: "/apis/apps/v1/namespaces/default/deployments?fieldManager=kubectl-create&fieldValidation=Strict", Code: 201},
-		{User: "operator", Verb: "list", Resource: "nodes", RequestURI: "/api/v1/nodes?limit=500", Code: 403},
+		{User: "operator", Verb: "list", Resource: "nodes", RequestURI: "/api/v1/nodes?limit=500", Code: 403,
+			Message: `nodes is forbidden: User "operator" cannot list resource "nodes" in API group "" at the cluster scope`, Forbidden: true},
 	}
 	events := auditEvents(t, c, mark, "operator")
 	var got []AuditEvent
