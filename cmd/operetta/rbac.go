@@ -40,11 +40,11 @@ They have no wildcard, and neither escalate nor bind. If a package renders a rol
 gets the permissions in it, and if it binds a ClusterRole that it does not render, the operator
 is bound to that role, too: in Kubernetes, a user can only grant permissions that the user has.
 
-A package is a folder, or a Package in a file, which may have CUE files of its own, or name a module in
-a registry, which is fetched with the credentials of the cue command. The ConfigMap that another one
-names, and the Overlays that hold for it, are in the same file, or in one that -f gives. With Packages,
-the roles are those of operetta run --packages-from-cluster. Those of the operator itself have what all
-Packages take together, so name all in one call.
+A package is a folder, or a Package in a file. A Package may have CUE files of its own, or name a
+module in a registry, which is fetched with the credentials of the cue command. The ConfigMap that
+a Package names, and the Overlays that hold for it, are in the same file, or in one that -f gives.
+With Packages, the roles are those of operetta run --packages-from-cluster. Those of the operator
+itself have what all Packages take together, so name all in one call.
 
 A kind that only an evaluation knows, such as one from the spec, is a fault. The plural name of a
 kind that is not built in is taken from the packages and from the CRDs that -f gives. It is
@@ -59,7 +59,7 @@ With --shadow, the roles are those of operetta run --shadow: get, list and watch
 
 With --impersonate PACKAGE=NAMESPACE/NAME, as with operetta run, the roles of the package are for
 that service account, and the operator gets the right to impersonate it, and nobody else. A Package
-in a file names its account itself. For other Packages of the cluster, name the account of each, too.
+in a file names its account itself. For other Packages of the cluster, name the account of each.
 
 With --diff, print the permissions that change between two versions of a package, or of several:
 + is new, - is no longer needed. The exit code is 2 if there is one.

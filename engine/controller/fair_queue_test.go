@@ -43,6 +43,13 @@ type workshop struct {
 	taken map[string]int
 }
 
+// runningNow returns how many reconciles run.
+func (w *workshop) runningNow() int {
+	w.running.mu.Lock()
+	defer w.running.mu.Unlock()
+	return len(w.running.running)
+}
+
 // inWorkshop runs a test in a workshop, whose time passes when everybody waits.
 func inWorkshop(t *testing.T, test func(*workshop)) {
 	t.Helper()
@@ -240,7 +247,7 @@ func TestAChangeDuringAStepIsDoubtedAfterIt(t *testing.T) {
 		w.expect("it is there before", "known", 1)
 		w.wake("alice", "edit", 8)
 		synctest.Wait()
-		if n := len(w.running.running); n != 3 {
+		if n := w.runningNow(); n != 3 {
 			w.t.Errorf("%d steps hang, and one worker is left to what is known: the change was not in the step that was quick", n)
 		}
 		w.again("bob", "known-0")

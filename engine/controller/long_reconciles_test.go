@@ -85,8 +85,8 @@ func TestAnAPIServerThatIsSlowForAllStarvesNobody(t *testing.T) {
 						t.Errorf("%s: namespace %d has had none", row.reason, i)
 					}
 				}
-				if most := w.fair.workers.concurrent(); len(w.running.running) > most {
-					t.Errorf("%d reconciles run at once, more than %d", len(w.running.running), most)
+				if n, most := w.runningNow(), w.fair.workers.concurrent(); n > most {
+					t.Errorf("%d reconciles run at once, more than %d", n, most)
 				}
 			})
 		})
@@ -108,8 +108,8 @@ func TestNamespacesThatHangTogetherLeaveWorkersToOthers(t *testing.T) {
 		<-time.After(4 * longReconcile)
 		w.wake("bob", "new", 20)
 		w.expect("who did nothing is served at once", "new", 20)
-		if most := len(w.running.running); most > longShare*4 {
-			w.t.Errorf("%d of those that hang have workers, want at most %d", most, longShare*4)
+		if n := w.runningNow(); n > longShare*4 {
+			w.t.Errorf("%d of those that hang have workers, want at most %d", n, longShare*4)
 		}
 	})
 }
