@@ -191,7 +191,7 @@ func TestADefinitionWhoseObjectsWouldLoseSomethingIsRefused(t *testing.T) {
 		want   string
 	}{
 		"Webhook": {"somebody converts", func(*apiextensionsv1.CustomResourceDefinition) {}, ""},
-		"Nobody":  {"the API server would drop the fields of the old version", func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Conversion = none }, "nobody converts them to v1"},
+		"Nobody":  {"the API server would drop the fields of the old version", func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Conversion = none }, "no webhook converts them to v1"},
 		"Alike": {"nothing is there to convert", func(d *apiextensionsv1.CustomResourceDefinition) {
 			d.Spec.Conversion, d.Spec.Versions[0].Schema = none, d.Spec.Versions[1].Schema
 		}, ""},
