@@ -84,7 +84,7 @@ func TestHangingPackageIsReplacedByARepairedOneAtOnce(t *testing.T) {
 	s.StartPackageOperator()
 	p := s.NewPackageObject("objhang")
 	hang := strings.Replace(p.Text(""), `import "operetta.dev/schemas/operator"`, "import (\n\t\"list\"\n\t\"operetta.dev/schemas/operator\"\n)", 1)
-	p.ApplyUnexamined(p.Inline(map[string]any{"main.cue": hang + note("a") + "\n_x: list.Range(0, 3000, 1)\n_y: [for a in _x for b in _x for c in _x {a + b + c}]\nstatus: n: len(_y)\n"}))
+	p.Apply(p.Inline(map[string]any{"main.cue": hang + note("a") + "\n_x: list.Range(0, 3000, 1)\n_y: [for a in _x for b in _x for c in _x {a + b + c}]\nstatus: n: len(_y)\n"}))
 	harness.Eventually(t, "the check to have begun", deadlineOf(3*time.Second))
 	began := time.Now()
 	p.Apply(p.InlineBody(note("b")))

@@ -72,13 +72,6 @@ func (p *PackageObject) Apply(u *unstructured.Unstructured) {
 	if files, inline, _ := unstructured.NestedStringMap(u.Object, "spec", "source", "inline"); inline {
 		p.grant(files)
 	}
-	p.ApplyUnexamined(u)
-}
-
-// ApplyUnexamined is Apply for a content that CUE does not end with: this process would not end with it either, and the operator needs no
-// roles for what it cannot serve.
-func (p *PackageObject) ApplyUnexamined(u *unstructured.Unstructured) {
-	p.T.Helper()
 	if account, acts, _ := unstructured.NestedString(u.Object, "spec", "serviceAccountName"); acts {
 		p.env.actsAs(object.Account{Namespace: p.env.Namespace, Name: account})
 	}

@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -24,6 +26,7 @@ import (
 	"operetta.dev/engine/rbac"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/vet"
+	"operetta.dev/engine/worker"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -91,7 +94,7 @@ func examine(of ...*source.Snapshot) ([]examined, error) {
 	scopes := vet.Scopes{}
 	if len(of) > 1 {
 		for _, s := range of {
-			p, err := program.Load(s)
+			p, err := loadChecked(s)
 			if err != nil {
 				return nil, err
 			}
@@ -110,7 +113,7 @@ func examine(of ...*source.Snapshot) ([]examined, error) {
 }
 
 func examineOne(s *source.Snapshot, scopes vet.Scopes) (examined, error) {
-	p, err := program.Load(s)
+	p, err := loadChecked(s)
 	if err != nil {
 		return examined{}, err
 	}
@@ -119,6 +122,37 @@ func examineOne(s *source.Snapshot, scopes vet.Scopes) (examined, error) {
 		return examined{}, err
 	}
 	return examined{rbac.Package{Uses: uses, Kind: p.GroupVersionKind().GroupKind(), Plural: p.Meta().Plural}, p.Name()}, nil
+}
+
+// examineLimits are what a worker may take to check the content of a package.
+var examineLimits = worker.Limits{Memory: 1 << 30, Time: 10 * time.Second}
+
+// loadChecked compiles a package that a worker has checked.
+func loadChecked(s *source.Snapshot) (*program.Program, error) {
+	if err := checkInWorker(s); err != nil {
+		return nil, err
+	}
+	return program.Load(s)
+}
+
+// checkInWorker errors if a worker process does not end with the content of a package: some tests have contents that take all time or
+// memory, and this process would not end with them either. The operator needs no roles for what it cannot serve.
+func checkInWorker(s *source.Snapshot) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, Suite.Operetta, slices.Concat([]string{"worker", "check"}, examineLimits.Arguments(), []string{""})...)
+	in, err := cmd.StdinPipe() // it is open until the worker has ended, which would end with it
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	sent := s.Send(in)
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("a worker does not end with it: %w", err)
+	}
+	return sent
 }
 
 // runFlags are the flags of operetta run on which the roles depend.
