@@ -107,7 +107,6 @@ hooks: afterDeployUnsuccessful: h: {
 func TestAttackNothingThatIsVisibleHoldsTheCanary(t *testing.T) {
 	t.Parallel()
 	s := harness.NewEnv(t)
-	s.AsAdministrator("operetta rbac prints no roles for a package whose kinds come from an input")
 	p := harness.NewTestPackage(t, "canary", "")
 	harness.WriteFile(t, p.Dir+"/more.cue", "package canary\n"+leaking())
 	secret := s.Ref("Secret", "s")

@@ -6,4 +6,6 @@ import (
 	"operetta.dev/test/harness"
 )
 
-func TestMain(m *testing.M) { harness.RunTests(m, harness.Setup{}) }
+func TestMain(m *testing.M) {
+	harness.RunTests(m, harness.Setup{Administrators: "an attack has to fail although nothing is refused to the operator"})
+}

@@ -68,7 +68,6 @@ func TestAttackFolderOfAPackage(t *testing.T) {
 	if err := os.Remove(filepath.Join(piped.Dir, "x.cue")); err != nil {
 		t.Fatal(err)
 	}
-	s.Serves(piped.Dir) // its roles could not be derived before
 	o.ExpectLog("package loaded", "package=piped")
 	s.ExpectResourceReady(s.Create(piped.Thing(s, "mended", nil)))
 	if err := syscall.Mkfifo(filepath.Join(good.Dir, "x.cue"), 0o600); err != nil {

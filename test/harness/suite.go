@@ -36,6 +36,8 @@ var Suite struct {
 	Operetta     string // the binary under test
 	Root         string // of the repository
 	Admin        client.WithWatch
+	// administrators is that of the Setup.
+	administrators string
 }
 
 // EngineDefinitions is held by who changes the definitions of the engine's own kinds, which all tests of a package share, or writes those
@@ -52,6 +54,8 @@ type Setup struct {
 	Sources []string
 	// Packages returns the packages whose kinds are installed first.
 	Packages func() []string
+	// Administrators says why the operators of all tests act as administrators, or is "": then each has the roles that operetta rbac prints.
+	Administrators string
 }
 
 // RunTests prepares the Suite, runs the tests of a package and ends the process.
@@ -94,7 +98,7 @@ func (setup Setup) run(m *testing.M) (int, error) {
 	if err := statSources(Suite.Root, setup.Sources); err != nil {
 		return 0, err
 	}
-	Suite.Operetta = filepath.Join(dir, "operetta")
+	Suite.Operetta, Suite.administrators = filepath.Join(dir, "operetta"), setup.Administrators
 	if err := binary.To(ctx, Suite.Root, Suite.Operetta, "./cmd/operetta"); err != nil {
 		return 0, err
 	}

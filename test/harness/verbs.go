@@ -78,6 +78,10 @@ func NewEnvIn(t *testing.T, namespace string) *Env {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.leaveNoWork)
+	if Suite.administrators != "" {
+		s.AsAdministrator(Suite.administrators)
+		return s
+	}
 	s.actAsAccount(defaultAccount)
 	return s
 }
