@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"operetta.dev/engine/crd"
+	"operetta.dev/engine/packages"
 	"operetta.dev/test/harness"
 	"operetta.dev/test/internal/binary"
 	"operetta.dev/test/machine"
@@ -53,7 +56,7 @@ func newerEngine(t *testing.T) string {
 		overlay[path] = filepath.Join(dir, strings.ReplaceAll(file, "/", "-"))
 		harness.WriteFile(t, overlay[path], strings.Replace(string(text), old, next, 1))
 	}
-	replace("engine/packages/packages.operetta.dev.yaml", `operetta.dev/definitions: "1"`, `operetta.dev/definitions: "2"`)
+	replace("engine/packages/packages.operetta.dev.yaml", fmt.Sprintf("operetta.dev/definitions: %q", definitionsNumber()), `operetta.dev/definitions: "99"`)
 	text, err := os.ReadFile(overlay[filepath.Join(harness.Suite.Root, "engine/packages/packages.operetta.dev.yaml")])
 	if err != nil {
 		t.Fatal(err)
@@ -79,6 +82,9 @@ func newerEngine(t *testing.T) string {
 	}
 	return out
 }
+
+// definitionsNumber is that of the definitions of the engine under test.
+func definitionsNumber() string { return packages.CRDs()[0].Annotations[crd.DefinitionsAnnotation] }
 
 // Two engines, the one under test and the next, run one after the other, in both orders. Nothing is deleted or made anew, and what the
 // older one cannot read it leaves alone and says so.
@@ -123,7 +129,7 @@ func TestI6AnUpgradeOfTheEngineAndItsRollbackMakeNothingAnew(t *testing.T) {
 	// The upgrade: the definition of Package gains a field, and its Packages and resources go on.
 	o = run(newer)
 	t.Cleanup(func() {
-		changePackageDefinition(t, map[string]any{"op": "replace", "path": futureNumber, "value": "1"}, map[string]any{"op": "remove", "path": futureField})
+		changePackageDefinition(t, map[string]any{"op": "replace", "path": futureNumber, "value": definitionsNumber()}, map[string]any{"op": "remove", "path": futureField})
 	})
 	from := harness.MarkAudit(t)
 	s.Patch(first, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"touched": "yes"}}})

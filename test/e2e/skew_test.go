@@ -25,7 +25,7 @@ func TestI6AnOlderEngineLeavesTheDefinitionOfANewerOneAndRefusesWhatItDoesNotKno
 	definition := harness.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "packages.operetta.dev")
 	changePackageDefinition(t, map[string]any{"op": "replace", "path": futureNumber, "value": "99"}, map[string]any{"op": "add", "path": futureField, "value": map[string]any{"type": "integer"}})
 	t.Cleanup(func() {
-		changePackageDefinition(t, map[string]any{"op": "replace", "path": futureNumber, "value": "1"}, map[string]any{"op": "remove", "path": futureField})
+		changePackageDefinition(t, map[string]any{"op": "replace", "path": futureNumber, "value": definitionsNumber()}, map[string]any{"op": "remove", "path": futureField})
 	})
 
 	o := s.StartPackageOperator()
