@@ -148,9 +148,9 @@ func (c *canvas) panel(r *results, p panel, x, y int) {
 	step := niceStep(highest / gridLines)
 	height := func(v float64) int { return bottom - int(float64(bottom-top)*v/max(highest, step)) }
 	right := x + panelWidth - margin
-	for v := 0.0; v <= max(highest, step); v += step {
+	for i := 0.0; i*step <= max(highest, step); i++ {
+		v, label := i*step, gridLabel(i, step)
 		c.fill(x+axisWidth, height(v), right, height(v)+1, faint)
-		label := strconv.FormatFloat(v, 'f', -1, 64)
 		c.write(c.small, x+axisWidth-6-font.MeasureString(c.small, label).Ceil(), height(v)+4, false, label)
 	}
 	at := x + axisWidth + barGap
@@ -169,6 +169,12 @@ func (c *canvas) panel(r *results, p panel, x, y int) {
 		at += width + 2*barGap
 	}
 	c.fill(x+axisWidth, bottom, right, bottom+1, ink)
+}
+
+// gridLabel returns the value of a line of the grid, with as many decimal places as the distance to the next one has:
+// three times 0.1 is 0.30000000000000004.
+func gridLabel(line, step float64) string {
+	return strconv.FormatFloat(line*step, 'f', max(0, -int(math.Floor(math.Log10(step)))), 64)
 }
 
 // niceStep returns the next number of the form 1, 2 or 5 times a power of ten.

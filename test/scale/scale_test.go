@@ -201,3 +201,20 @@ func TestATableComparesWithTheHandwrittenOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestTheGridOfAPlotHasShortLabels(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		line, step   float64
+		want, reason string
+	}{
+		{0, 0.1, "0.0", "the axis begins at nothing"},
+		{3, 0.1, "0.3", "three times 0.1 is more than 0.3 in binary"},
+		{2, 0.05, "0.10", "a small step has more places"},
+		{4, 50, "200", "whole numbers have none"},
+	} {
+		if got := gridLabel(row.line, row.step); got != row.want {
+			t.Errorf("line %v of steps of %v: %q, want %q: %s", row.line, row.step, got, row.want, row.reason)
+		}
+	}
+}
