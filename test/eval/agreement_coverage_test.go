@@ -30,7 +30,7 @@ func newCoverage() coverage {
 	for _, what := range []string{anEdit, aPrune, aStop, aServerChange, aServerCut} {
 		c[what] = &atomic.Int64{}
 	}
-	for _, d := range disturbances {
+	for _, d := range slices.Concat(disturbances, configurations) {
 		c[d.name] = &atomic.Int64{}
 	}
 	return c

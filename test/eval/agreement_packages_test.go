@@ -16,11 +16,11 @@ import (
 )
 
 // everyPackage returns the packages of the repository that can be loaded, by folder: those
-// of the operators, of the end-to-end tests, and in the scripts of the command.
+// of the operators, of the end-to-end tests, one with a configuration, and those in the scripts of the command.
 func everyPackage(t *testing.T) map[string]*program.Program {
 	t.Helper()
 	out := map[string]*program.Program{}
-	dirs, err := source.Expand([]string{"../../cue/...", "../e2e/packages/...", "../e2e/testdata/..."})
+	dirs, err := source.Expand([]string{"../../cue/...", "../e2e/packages/...", "../e2e/testdata/...", "./packages/..."})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/ownership"
+	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/render"
@@ -45,7 +46,7 @@ func TestRenderAndDryRunAndReconcileAgree(t *testing.T) {
 					at.name = fmt.Sprintf("resource %d %s, state %d", i, at.name, j)
 					moment{at.name, p, ref, at.state, seen}.compare(t)
 					turn++
-					if disturbed, ok := disturb(t, random, turn, seen, p, ref, at); ok {
+					for _, disturbed := range disturb(t, random, turn, seen, p, ref, at) {
 						moment{disturbed.name, p, ref, disturbed.state, seen}.compare(t)
 					}
 				}
@@ -101,6 +102,9 @@ func (m moment) render(t *testing.T, s state) render.Output {
 		if cluster.RefOf(u) == m.ref {
 			in.CR = u.Object
 			continue
+		}
+		if u.GetKind() == "ConfigMap" && u.GetNamespace() == configMap.Namespace && u.GetName() == configMap.Name {
+			in.Config = configOf(t, m.program, u)
 		}
 		in.Manifests = append(in.Manifests, u.Object)
 	}
@@ -191,8 +195,8 @@ func (m moment) compareWrites(t *testing.T, rendered render.Output, changes []cl
 	t.Helper()
 	component := -1
 	for i, change := range changes {
-		if isDeletion(change) {
-			continue // compareDeletes is about it
+		if isDeletion(change) || change.Ref.GroupVersionKind == patch.Kind {
+			continue // compareDeletes is about the first, and a Patch is told what became of it
 		}
 		at, o := renderedAs(rendered, change.Ref)
 		if i > 0 && at != component {

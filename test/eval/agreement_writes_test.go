@@ -142,7 +142,7 @@ func (m moment) compareServer(t *testing.T, step dryrun.Step) {
 	t.Helper()
 	w := worldOf(t, m.program, m.state)
 	s := dryrun.NewServer(dryrun.ServerOptions{
-		Cluster:   w.Cluster.DryRun(),
+		Cluster: w.Cluster.DryRun(), ConfigMap: configMap,
 		Subsystem: func(_ context.Context, kind schema.GroupKind) (bool, error) { return w.Serves(kind), nil },
 	}, m.program)
 	before := len(w.Cluster.Changes())
