@@ -32,7 +32,26 @@ func WrapError(ref Ref, doing string, err error) error {
 	if reason == metav1.StatusReasonUnknown {
 		reason = "failed"
 	}
-	return &withheldError{text: fmt.Sprintf("%s: %s: %s (the message is withheld, it may quote the Secret)", ref, doing, reason), cause: err}
+	return &withheldError{text: fmt.Sprintf("%s: %s: %s%s", ref, doing, reason, withheldText(ref, doing, err)), cause: err}
+}
+
+// reading is what a read of an object does.
+const reading = "reading"
+
+// withheldText stands for the message of an error about a Secret. If the request was forbidden, it names the permission that may be
+// missing. The API server sees no content of an object before it decides about a read, and only a permission can forbid that.
+func withheldText(ref Ref, doing string, err error) string {
+	const withheld = " (the message is withheld, it may quote the Secret)"
+	verbs := map[string]string{
+		reading: "get", "applying": "create or patch", "handing over fields": "patch", "replacing": "update", "probing": "create", "deleting": "delete",
+	}[doing]
+	switch {
+	case !apierrors.IsForbidden(err) || verbs == "" || ref.GroupKind() != (schema.GroupKind{Kind: object.SecretKind}):
+		return withheld
+	case doing == reading:
+		return `: cannot get resource "secrets"`
+	}
+	return fmt.Sprintf(": cannot %s resource \"secrets\", or a policy denies it%s", verbs, withheld)
 }
 
 // unserved reports whether an error means that the kind is not served: either discovery does not have

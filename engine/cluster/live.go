@@ -126,7 +126,7 @@ func get(ctx context.Context, r client.Reader, ref Ref, options ...client.GetOpt
 		return nil, nil
 	}
 	if err != nil {
-		return nil, WrapError(ref, "reading", err)
+		return nil, WrapError(ref, reading, err)
 	}
 	return u, nil
 }
