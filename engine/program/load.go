@@ -31,6 +31,7 @@ type Program struct {
 	admission    Admission
 	// reach is where objects may be beyond the namespace of the custom resource.
 	reach       Reach
+	renderable  renderable
 	static      *Static
 	secrets     *Secrets
 	views       *Views
@@ -113,6 +114,7 @@ func (p *Program) readStatic(inst *build.Instance) fault.Faults {
 	p.admission, wrong = readAdmission(value, p.index)
 	faults = append(faults, wrong...)
 	p.reach = readReach(value)
+	p.renderable = renderableOf(p.index)
 	p.views = viewsOf(p.index, p.limits)
 	p.config = configOf(p.static, inst)
 	p.conversions = &Conversions{p.name, p.compiled, p.meta, p.limits}

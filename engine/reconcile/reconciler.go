@@ -55,6 +55,8 @@ type Package interface {
 	Digest() string
 	// Reach is where a resource may have objects.
 	Reach() program.Reach
+	// MayRender reports whether an object may have a kind.
+	MayRender(kind schema.GroupKind) bool
 	// Version identifies what the package reads of a session, except the live objects.
 	Version(session program.Session) string
 	// MayRun reports whether there may be hooks of a phase.
@@ -333,7 +335,7 @@ func (s *state) engine(p rollout.Evaluator) *rollout.Engine {
 		parallel = defaultParallel
 	}
 	return &rollout.Engine{
-		Package: p, Cluster: s.Cluster, WatchInputs: s.watchInputs, Reach: s.program.Reach(), Parallel: parallel, Subsystem: s.Subsystem,
+		Package: p, Cluster: s.Cluster, WatchInputs: s.watchInputs, Reach: s.program.Reach(), MayRender: s.program.MayRender, Parallel: parallel, Subsystem: s.Subsystem,
 		PodProblem: podLooks{s.Cluster, s.log, s.redactor, s.Now, &s.memory.podProblems}.podProblem, FinishedObject: s.FinishedObject,
 	}
 }

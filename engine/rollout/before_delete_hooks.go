@@ -73,7 +73,7 @@ func (h HookStates) BeforeDeletion(inventory ownership.Inventory) string {
 // evaluated, those in a namespace that is being deleted, and those that wait for objects that
 // were never created.
 func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, done bool, err error) {
-	r := newRun(e, in)
+	r := newRun(ctx, e, in)
 	r.deleting = true
 	r.through(ctx, r.observe, r.evaluate, r.plan)
 	r.watchInputs()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,6 +41,8 @@ type deletion struct {
 	// looked for in the next reconcile.
 	misses int
 	later  bool
+	// refusals counts the reads of objects that the API server has refused, by kind and namespace.
+	refusals map[cluster.Ref]int
 	// refused are the components with an object that could not be deleted.
 	refused  map[string]bool
 	events   []Event
@@ -53,7 +56,7 @@ func (d *deletion) run(ctx context.Context) {
 	for progress := true; progress; {
 		progress = false
 		d.waits, d.blocked, d.refused = map[string][]string{}, map[string][]string{}, map[string]bool{}
-		d.failures, d.requeueAfter, d.later = nil, 0, false // each round retries what was refused
+		d.failures, d.requeueAfter, d.later, d.refusals = nil, 0, false, map[cluster.Ref]int{} // each round retries what was refused
 		for _, g := range d.inventory {
 			for _, e := range g.Objects {
 				if d.unwanted[e] && d.remove(ctx, g.Component, e) {
@@ -97,12 +100,17 @@ func (d *deletion) remains(component string) bool {
 // server, not only from a cache.
 func (d *deletion) delete(ctx context.Context, component string, e ownership.Entry) (bool, error) {
 	ref := e.Ref(d.owner.Namespace)
-	if d.owner.Reach != nil && !d.owner.Reaches(ref) {
+	if d.owner.Reach != nil && !reaches(ctx, d.cluster, d.owner, ref) {
 		d.events = append(d.events, outOfReach(ref, component))
 		return true, nil
 	}
 	if d.misses >= maxMisses {
 		d.lookLater(component)
+		return false, nil
+	}
+	if d.refusals[kindIn(ref)] >= maxRefusals {
+		d.refused[component] = true
+		d.waitOnce(component, refusedAlike)
 		return false, nil
 	}
 	ref, live, err := d.lookInAnyVersion(ctx, ref)
@@ -217,7 +225,22 @@ func (d *deletion) look(ctx context.Context, ref cluster.Ref) (*unstructured.Uns
 		}
 		d.unwatched[ref.GroupVersionKind] = err != nil
 	}
-	return d.cluster.GetLive(ctx, ref)
+	live, err := d.cluster.GetLive(ctx, ref)
+	if apierrors.IsForbidden(err) {
+		d.refusals[kindIn(ref)]++
+	}
+	return live, err
+}
+
+// maxRefusals is how many reads of objects of a kind in a namespace the API server may refuse before no more of them are read in one
+// round: whoever may write the status can name thousands of objects of a kind that the operator may not read.
+const maxRefusals = 10
+
+// kindIn returns a reference to a kind in a namespace.
+func kindIn(ref cluster.Ref) cluster.Ref {
+	out := ref.Identity()
+	out.Name = ""
+	return out
 }
 
 // maxMisses is how many entries of an inventory are looked for in one reconcile that turn out not to be the owner's, at most. Whoever
@@ -233,6 +256,9 @@ func (d *deletion) unowned(ctx context.Context, component string, e ownership.En
 	}
 	if d.misses >= maxMisses {
 		d.later = true
+		return false, nil
+	}
+	if d.refusals[kindIn(ref)] >= maxRefusals {
 		return false, nil
 	}
 	d.misses++
@@ -251,14 +277,22 @@ func (d *deletion) owns(u *unstructured.Unstructured) bool {
 	return situation == ownership.Owned || situation == ownership.Terminating
 }
 
-// lookedForLater is what a component waits for until then.
-const lookedForLater = "more objects of the inventory are looked for"
+// What a component waits for whose objects were not all looked for.
+const (
+	lookedForLater = "more objects of the inventory are looked for"
+	refusedAlike   = "the other objects of that kind wait for the same permission"
+)
 
 // lookLater notes that there are entries of a component that the next reconcile looks for.
 func (d *deletion) lookLater(component string) {
 	d.later = true
-	if !slices.Contains(d.waits[component], lookedForLater) {
-		d.wait(component, lookedForLater)
+	d.waitOnce(component, lookedForLater)
+}
+
+// waitOnce is wait with a message that may be noted already.
+func (d *deletion) waitOnce(component, message string) {
+	if !slices.Contains(d.waits[component], message) {
+		d.wait(component, message)
 	}
 }
 

@@ -31,10 +31,10 @@ func (obs *observed) findFinished() {
 	obs.gone = map[cluster.Ref]gone{}
 	for _, g := range obs.inventory {
 		for _, e := range g.Objects {
-			if !ownership.MayFinish(e.Ref("").GroupKind()) {
+			ref := e.Ref(obs.in.Owner.Namespace)
+			if !obs.mayHaveFinished(ref) {
 				continue
 			}
-			ref := e.Ref(obs.in.Owner.Namespace)
 			live := obs.live[g.Component][e.Object]
 			if live != nil && (live.GetDeletionTimestamp() == nil || finishState(live) == ownership.NotFinished) {
 				continue
@@ -50,6 +50,11 @@ func (obs *observed) findFinished() {
 			obs.gone[ref.Identity()] = gone{place{g.Component, e.Object, ref}, e, e.FinishedObject(obs.in.Owner.Namespace)}
 		}
 	}
+}
+
+// mayHaveFinished reports whether an object of the inventory is one that finishes, and is not unreadable: that one may exist.
+func (obs *observed) mayHaveFinished(ref cluster.Ref) bool {
+	return ownership.MayFinish(ref.GroupKind()) && !obs.unreadable[ref.Identity()]
 }
 
 // lastSeen returns the last state of an object of the resource that has finished and is gone or

@@ -41,7 +41,7 @@ func (e *Engine) CheckInSync(ctx context.Context, in Input) (Result, bool) {
 	}
 	predicting := *e
 	predicting.Package = predicted{p}
-	r := newRun(&predicting, in)
+	r := newRun(ctx, &predicting, in)
 	if r.through(ctx, r.readOnlyPhases()...); r.stopped() || !r.allInSync() {
 		return Result{}, false
 	}

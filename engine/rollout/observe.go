@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,7 +23,9 @@ type observed struct {
 	inventory ownership.Inventory
 	// stored are the entries of the inventory that the rollout started from.
 	stored map[cluster.Ref]ownership.Entry
-	live   live
+	// unreadable are the objects of the inventory that cannot be read, of kinds that the package does not render.
+	unreadable map[cluster.Ref]bool
+	live       live
 	// gone are the objects that have finished and do not exist any more.
 	gone map[cluster.Ref]gone
 	// found are the inputs by name, and unread those of kinds that are not served, with why.
@@ -60,7 +63,9 @@ type place struct {
 	ref               cluster.Ref
 }
 
-// observe reads the live objects that the inventory names.
+// observe reads the live objects that the inventory names. A kind that cannot be read ends the rollout, unless the package
+// cannot render it: it is then of an earlier version of the package, whose rights may be gone, or whoever may write the status has
+// put it there. No component is rendered otherwise for want of such an object. Only its deletion needs it.
 func (obs *observed) observe(ctx context.Context) error {
 	var places []place
 	for _, g := range obs.inventory {
@@ -72,11 +77,28 @@ func (obs *observed) observe(ctx context.Context) error {
 			}
 		}
 	}
-	if _, err := obs.look(ctx, places); err != nil {
+	reads := slices.DeleteFunc(obs.readPlaces(ctx, places), func(r objectRead) bool {
+		if !isUnreadable(r.err) || obs.mayRender(r.ref.GroupKind()) {
+			return false
+		}
+		obs.unreadable[r.ref.Identity()] = true
+		return true
+	})
+	if _, err := obs.keep(reads); err != nil {
 		return err
 	}
 	obs.findFinished()
 	return nil
+}
+
+// mayRender reports whether the package may render objects of a kind.
+func (obs *observed) mayRender(kind schema.GroupKind) bool {
+	return obs.MayRender == nil || obs.MayRender(kind)
+}
+
+func isUnreadable(err error) bool {
+	_, is := errors.AsType[*cluster.KindUnreadableError](err)
+	return is
 }
 
 // parallelReads is how many objects are read at once. Reads come from memory; only
@@ -86,43 +108,63 @@ const parallelReads = 16
 // look reads objects from the cache and keeps those that the resource owns. It reports
 // whether that changes what the package sees.
 func (obs *observed) look(ctx context.Context, places []place) (bool, error) {
-	found := make([]*unstructured.Unstructured, len(places))
-	failures := make([]error, len(places))
+	return obs.keep(obs.readPlaces(ctx, places))
+}
+
+// An objectRead is what the cache has at a place.
+type objectRead struct {
+	place
+
+	found *unstructured.Unstructured
+	err   error
+}
+
+// readPlaces reads objects from the cache.
+func (obs *observed) readPlaces(ctx context.Context, places []place) []objectRead {
+	out := make([]objectRead, len(places))
 	group := errgroup.Group{}
 	group.SetLimit(parallelReads)
 	for i, p := range places {
+		out[i].place = p
 		group.Go(func() error {
-			failures[i] = guarded(func() error {
+			out[i].err = guarded(func() error {
 				u, err := obs.Cluster.GetCached(ctx, p.ref)
 				if cluster.IsKindNotServed(err) {
 					return nil // such a kind has no objects
 				}
-				found[i] = u
+				out[i].found = u
 				return err
 			})
 			return nil
 		})
 	}
 	_ = group.Wait() // its error is the first in time, which would make the result depend on timing
-	if err := readError(failures); err != nil {
+	return out
+}
+
+// keep keeps the objects that the resource owns. It reports whether that changes what the package sees.
+func (obs *observed) keep(reads []objectRead) (bool, error) {
+	if err := readError(reads); err != nil {
 		return false, err
 	}
 	changed := false
-	for i, p := range places {
-		known := obs.live[p.component][p.object]
-		obs.see(p.component, p.object, found[i])
-		changed = changed || obs.live[p.component][p.object] != known
+	for _, r := range reads {
+		known := obs.live[r.component][r.object]
+		obs.see(r.component, r.object, r.found)
+		changed = changed || obs.live[r.component][r.object] != known
 	}
 	return changed, nil
 }
 
 // readError returns one error of failed reads: that of each kind that cannot be read, in
 // the order of the objects, or else the first error.
-func readError(failures []error) error {
+func readError(reads []objectRead) error {
 	var kinds []error
+	var first error
 	seen := map[schema.GroupVersionKind]bool{}
-	for _, err := range failures {
-		if e, ok := errors.AsType[*cluster.KindUnreadableError](err); ok && !seen[e.Kind] {
+	for _, r := range reads {
+		first = cmp.Or(first, r.err)
+		if e, ok := errors.AsType[*cluster.KindUnreadableError](r.err); ok && !seen[e.Kind] {
 			seen[e.Kind] = true
 			kinds = append(kinds, e)
 		}
@@ -130,7 +172,7 @@ func readError(failures []error) error {
 	if len(kinds) > 0 {
 		return errors.Join(kinds...)
 	}
-	return cmp.Or(failures...)
+	return first
 }
 
 // see keeps a live object if the resource owns it: a package must not see the objects of

@@ -75,7 +75,7 @@ func (o ObjectPreview) Refusal(ctx context.Context, in cluster.Cluster) error {
 // asks the cluster by dry runs. It errors when the cluster does not answer; the Preview is
 // valid then, too.
 func (e *Engine) Preview(ctx context.Context, in Input) (Preview, error) {
-	r := newRun(e, in)
+	r := newRun(ctx, e, in)
 	r.through(ctx, r.readOnlyPhases()...)
 	out := Preview{Fault: r.result.Completion.Fault, FaultAt: r.stoppedAt, Rollout: r.rollout, Change: status.Unchanged}
 	if out.Fault.IsZero() && r.graph != nil {

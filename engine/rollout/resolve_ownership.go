@@ -10,17 +10,34 @@ import (
 
 // withinReach returns an inventory without the objects that are out of the owner's reach, and an
 // event for each: they are neither read nor written nor deleted.
-func withinReach(owner ownership.Owner, inventory ownership.Inventory) (ownership.Inventory, []Event) {
+func withinReach(ctx context.Context, c cluster.Cluster, owner ownership.Owner, inventory ownership.Inventory) (ownership.Inventory, []Event) {
 	var events []Event
 	out := inventory.Filtered(func(component string, e ownership.Entry) bool {
 		ref := e.Ref(owner.Namespace)
-		reached := owner.Reaches(ref)
+		reached := reaches(ctx, c, owner, ref)
 		if !reached {
 			events = append(events, outOfReach(ref, component))
 		}
 		return reached
 	})
 	return out, events
+}
+
+// reaches reports whether an owner may have the object of an entry. An object of a cluster-scoped kind has no namespace, whatever the
+// entry says: it would hide there from the reach, and would have to be read to find that out, which the operator may lack the right to.
+func reaches(ctx context.Context, c cluster.Cluster, owner ownership.Owner, ref cluster.Ref) bool {
+	if !owner.Reaches(ref) {
+		return false
+	}
+	if ref.Namespace == "" {
+		return true
+	}
+	scope, err := c.Scope(ctx, ref.GroupVersionKind)
+	if err != nil || scope != cluster.ClusterScoped {
+		return true
+	}
+	ref.Namespace = ""
+	return owner.Reaches(ref)
 }
 
 // resolveOwnership decides who owns an object where that depends on other objects. Caches of

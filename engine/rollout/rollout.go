@@ -62,6 +62,9 @@ type Engine struct {
 	WatchInputs func(owner types.NamespacedName, inputs []program.Input, failed bool)
 	// Reach is where the objects of a resource may be.
 	Reach program.Reach
+	// MayRender reports whether the package may render objects of a kind, whatever the resource is. Objects of other kinds may be
+	// unreadable. It may be nil; then the package may render every kind.
+	MayRender func(schema.GroupKind) bool
 	// Parallel is how many components are applied at the same time; 0 is one.
 	Parallel int
 	// Subsystem reports whether a kind is that of a package, whose resources report Ready: one
@@ -162,7 +165,7 @@ type Event struct {
 // Run rolls a package out once. It errors when the cluster refused something, and should be retried
 // then; the result is valid also with an error.
 func (e *Engine) Run(ctx context.Context, in Input) (Result, error) {
-	r := newRun(e, in)
+	r := newRun(ctx, e, in)
 	r.through(ctx, append(r.readOnlyPhases(), r.storeInventory, r.deploy, r.afterDeploy, r.afterVerify, r.prune)...)
 	r.watchInputs()
 	return r.finish(), errors.Join(r.failures...)
@@ -193,13 +196,13 @@ type run struct {
 	stoppedAt fault.Position
 }
 
-func newRun(e *Engine, in Input) *run {
+func newRun(ctx context.Context, e *Engine, in Input) *run {
 	in.Owner.Reach = &e.Reach
-	inventory, events := withinReach(in.Owner, in.Inventory)
+	inventory, events := withinReach(ctx, e.Cluster, in.Owner, in.Inventory)
 	in.Inventory, in.Owner = inventory, in.Owner.WithInventory(inventory)
 	obs := &observed{
 		Engine: e, in: in, inventory: inventory, live: live{}, unread: map[string]string{}, hidden: map[string]string{},
-		stored: map[cluster.Ref]ownership.Entry{}, read: map[string]program.FoundInput{}, written: map[cluster.Ref]*unstructured.Unstructured{},
+		stored: map[cluster.Ref]ownership.Entry{}, unreadable: map[cluster.Ref]bool{}, read: map[string]program.FoundInput{}, written: map[cluster.Ref]*unstructured.Unstructured{},
 	}
 	pr := &progress{
 		evaluated: &evaluated{observed: obs},

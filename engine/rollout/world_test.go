@@ -137,7 +137,7 @@ func (w *world) cr() map[string]any {
 
 // run runs one rollout and keeps its inventory, as the controller does.
 func (w *world) run() (rollout.Result, error) {
-	e := &rollout.Engine{Package: w.program, Cluster: w.cluster, Reach: w.program.Reach(), Parallel: 4, Subsystem: w.subsystem, FinishedObject: w.ended, WatchInputs: w.refers}
+	e := &rollout.Engine{Package: w.program, Cluster: w.cluster, Reach: w.program.Reach(), MayRender: w.program.MayRender, Parallel: 4, Subsystem: w.subsystem, FinishedObject: w.ended, WatchInputs: w.refers}
 	ctx, cancel := w.deadline()
 	defer cancel()
 	result, err := e.Run(ctx, rollout.Input{

@@ -6,7 +6,9 @@ import (
 	"maps"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
@@ -32,7 +34,7 @@ func (r *run) growInventory(ctx context.Context) error {
 // them does the same, but comes after the first write.
 func (r *run) forgetUnowned(ctx context.Context) error {
 	rendered := r.rendered(ctx)
-	d := &deletion{cluster: r.Cluster, owner: r.in.Owner, unwatched: map[schema.GroupVersionKind]bool{}}
+	d := &deletion{cluster: r.Cluster, owner: r.in.Owner, unwatched: map[schema.GroupVersionKind]bool{}, refusals: map[cluster.Ref]int{}}
 	var failure error
 	r.inventory = r.inventory.Filtered(func(component string, e ownership.Entry) bool {
 		ref := e.Ref(r.in.Owner.Namespace)
@@ -40,7 +42,9 @@ func (r *run) forgetUnowned(ctx context.Context) error {
 			return true
 		}
 		unowned, err := d.unowned(ctx, component, e)
-		failure = err
+		if !apierrors.IsForbidden(err) || r.mayRender(ref.GroupKind()) {
+			failure = err // what the package does not render may be unreadable, and stays
+		}
 		return !unowned
 	})
 	r.result.Events, r.misses = append(r.result.Events, d.events...), d.misses
