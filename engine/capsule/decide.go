@@ -86,7 +86,7 @@ func (c *Capsule) decide(ctx context.Context, from plan.Snapshot, v plan.Version
 	w := dryrun.New(c.configMap(), v.Program)
 	w.SetControllers(dryrun.ActNever)
 	w.AllowAnnotations(c.Allow)
-	w.ReadThrough(from, c.Taken.Add(-time.Second)) // a round begins a second later
+	w.ReadThrough(from, c.Taken.Add(-time.Second), false) // a round begins a second later
 	by := &noting{Package: v.Evaluator()}
 	w.EvaluateWith(v.Program.GroupVersionKind().GroupKind(), by)
 	put, err := w.Put(resources[at])

@@ -39,7 +39,7 @@ func (p planner) Plan(ctx context.Context, as object.Account, served *packages.C
 	defer done()
 	direct := &cluster.Live{Client: by.caches.Direct, Direct: by.caches.Direct, Kinds: cluster.Kinds(m.manager.GetConfig())}
 	o := plan.Options{
-		Cluster: selectedResources{plan.NewLive(direct, namespaces), m.options.Selector}, Namespaces: namespaces, ConfigMap: m.options.ConfigMap, Now: time.Now(), Progress: progress, Complete: true,
+		Cluster: selectedResources{plan.NewLive(direct, namespaces), m.options.Selector}, Namespaces: namespaces, ConfigMap: m.options.ConfigMap, Now: time.Now(), Progress: progress, Complete: true, AssumeNamespaces: true,
 		New: plannedVersion(ctx, m.prepare(next.Program), next),
 	}
 	if served != nil {

@@ -34,8 +34,11 @@ type Source interface {
 // ReadThrough lets the operators read the objects of a cluster as it is at a time, and write them in
 // memory. An object counts as healthy if it is, or if a resource of the world owns it: then its
 // simulated controller finishes what it is doing. Objects of others stay as they are. Writes do not fail as Disturb plans.
-func (w *World) ReadThrough(from Source, at time.Time) {
-	w.mirror = &mirror{world: w, from: from, have: map[cluster.Ref]bool{}, listed: map[string]bool{}}
+//
+// With assumeNamespaces, the namespaces of objects count as existing without being read: an operator has objects in them, and needs no
+// other right there.
+func (w *World) ReadThrough(from Source, at time.Time, assumeNamespaces bool) {
+	w.mirror = &mirror{world: w, from: from, assumesNamespaces: assumeNamespaces, have: map[cluster.Ref]bool{}, listed: map[string]bool{}}
 	w.clock.now = at
 	for i := range w.operators {
 		w.mirror.connect(w.operators[i].Reconciler)
@@ -58,6 +61,9 @@ func (w *World) Swap(p *program.Program, by reconcile.Package) {
 type mirror struct {
 	world *World
 	from  Source
+
+	// assumesNamespaces says that the namespaces of objects are not read.
+	assumesNamespaces bool
 
 	mu sync.Mutex
 	// have are the objects that were copied, or do not exist in the source.
@@ -91,18 +97,27 @@ func (m *mirror) get(ctx context.Context, ref cluster.Ref) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if ref.Namespace != "" {
-		namespace := cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, Name: ref.Namespace}
-		err := m.getOne(ctx, namespace)
-		if apierrors.IsForbidden(err) { // whoever may read objects in it knows that it exists
-			m.have[namespace.Identity()] = true
-			m.world.Cluster.RequireNamespaces(ref.Namespace)
-			err = nil
-		}
-		if err != nil {
+		if err := m.getNamespace(ctx, ref.Namespace); err != nil {
 			return err
 		}
 	}
 	return m.getOne(ctx, ref)
+}
+
+// getNamespace copies a namespace, or takes it that it exists.
+func (m *mirror) getNamespace(ctx context.Context, name string) error {
+	ref := cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, Name: name}
+	if m.assumesNamespaces {
+		m.world.Cluster.RequireNamespaces(name)
+		return nil
+	}
+	err := m.getOne(ctx, ref)
+	if apierrors.IsForbidden(err) { // whoever may read objects in it knows that it exists
+		m.have[ref.Identity()] = true
+		m.world.Cluster.RequireNamespaces(name)
+		return nil
+	}
+	return err
 }
 
 // getOne copies one object.

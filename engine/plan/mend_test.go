@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -140,6 +141,22 @@ func TestAForgedEntryOfAnInventoryPutsNoContentIntoADump(t *testing.T) {
 	_, lines := unpack(t, dumped(t, on, plan.Options{New: plan.Version{Program: p}}))
 	if !bytes.Contains(lines, []byte(`"other"`)) || bytes.Contains(lines, []byte(`"of-somebody-else"`)) {
 		t.Errorf("an object without the proof of its owner is there with more than its name:\n%s", lines)
+	}
+}
+
+// An operator has no right to get namespaces, and need not ask for one whose objects it may read.
+func TestAPlanOfAnOperatorReadsNoNamespaces(t *testing.T) {
+	t.Parallel()
+	p := load(t, body)
+	on := serve(t, p, shop("a", map[string]any{}))
+	o := plan.Options{Cluster: refusing{on, "Namespace", errors.New("somebody asks")}, New: plan.Version{Program: p}}
+	if got := make1(t, o).Resources[0]; got.Class != plan.Failing && !got.Undecided.Passes() {
+		t.Errorf("a plan of a user does not look whether the namespace exists: %+v", got)
+	}
+	o.AssumeNamespaces = true
+	want := make1(t, plan.Options{Cluster: on, New: plan.Version{Program: p}})
+	if diff := cmp.Diff(said(want), said(make1(t, o))); diff != "" {
+		t.Errorf("the plan without namespaces (-want +got):\n%s", diff)
 	}
 }
 

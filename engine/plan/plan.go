@@ -70,6 +70,8 @@ type Options struct {
 	Parallel int
 	// Progress is told how many resources are done; it may be nil.
 	Progress func(done, all int)
+	// AssumeNamespaces plans as if the namespaces of objects existed, without reading them: an operator need not have the right to.
+	AssumeNamespaces bool
 	// Complete ends the plan at the first resource of which a later plan may say more: who wants all or nothing
 	// need not wait for the rest while the API server is away. The resources behind it are left out.
 	Complete bool

@@ -104,7 +104,7 @@ func (t *trial) prepare(ctx context.Context) error {
 		served = *t.Old
 	}
 	t.world = dryrun.New(t.ConfigMap, served.Program)
-	t.world.ReadThrough(outageSource{t.Cluster, t}, t.Now)
+	t.world.ReadThrough(outageSource{t.Cluster, t}, t.Now, t.AssumeNamespaces)
 	t.world.EvaluateWith(t.ref.GroupKind(), t.remember(served, &t.old))
 	if t.subject.live == nil {
 		return nil

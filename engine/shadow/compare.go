@@ -119,7 +119,7 @@ func (c *comparison) run(ctx context.Context) error {
 func (c *comparison) look(ctx context.Context) error {
 	for range maxPasses {
 		w := dryrun.New(c.configMap, c.version.Program)
-		w.ReadThrough(c.source, c.now)
+		w.ReadThrough(c.source, c.now, false)
 		w.EvaluateWith(c.ref.GroupKind(), &noting{Package: c.version.Evaluator(), source: c.source})
 		if _, err := w.Put(c.servable()); err != nil {
 			return err

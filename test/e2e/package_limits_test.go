@@ -21,7 +21,6 @@ func limitedNote(p *harness.PackageObject, body string, limits map[string]any) *
 func TestARevisionBeyondItsLimitDeletesNothingUntilTheLimitIsRaised(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
-	s.expectPlans()
 	o := s.StartPackageOperator()
 	p := s.NewPackageObject("objlimits")
 	two := map[string]any{"maxDelete": int64(2)}
@@ -75,7 +74,6 @@ func TestARevisionBeyondItsLimitDeletesNothingUntilTheLimitIsRaised(t *testing.T
 func TestARevisionWithinItsLimitIsTakenOver(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
-	s.expectPlans()
 	s.StartPackageOperator()
 	p := s.NewPackageObject("objwithin")
 	none := map[string]any{"maxDelete": int64(0), "maxRecreate": int64(0)}
@@ -89,11 +87,6 @@ func TestARevisionWithinItsLimitIsTakenOver(t *testing.T) {
 	s.ExpectData("note-shop", "version", "b")
 }
 
-// expectPlans lets operators be refused to get namespaces, as plans of new contents do.
-func (s *env) expectPlans() {
-	s.ExpectRefusals("a plan reads the namespace of an object, and takes it that it exists if it may not", "get /api/v1/namespaces/", `cannot get resource "namespaces"`)
-}
-
 // countingNote is a note whose #Spec has a number, with more data.
 func countingNote(p *harness.PackageObject, version, data string) map[string]any {
 	head := strings.Replace(p.Text(""), `import "operetta.dev/schemas/operator"`, "import (\n\t\"list\"\n\t\"operetta.dev/schemas/operator\"\n)", 1)
@@ -104,7 +97,6 @@ func countingNote(p *harness.PackageObject, version, data string) map[string]any
 func TestARevisionThatNobodyCanEvaluateForAResourceIsHeldBack(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
-	s.expectPlans()
 	o := s.StartPackageOperator()
 	p := s.NewPackageObject("objendless")
 	limited := func(version, data string, most int64) *unstructured.Unstructured {
