@@ -163,6 +163,7 @@ func (s *packageMissingTeardown) find(ctx context.Context) ([]packageMissingKind
 		return nil, err
 	}
 	var out []packageMissingKind
+	var refused []string
 	for _, k := range kinds {
 		if s.outOfScope(k) {
 			continue
@@ -170,7 +171,7 @@ func (s *packageMissingTeardown) find(ctx context.Context) ([]packageMissingKind
 		waiting, err := s.hasWaiting(ctx, k)
 		switch {
 		case apierrors.IsForbidden(err):
-			s.log.Info("resources without their package are not looked at: the operator may not list them", "package", k.pkg, "kind", k.GroupKind().String())
+			refused = append(refused, k.GroupKind().String())
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return nil, err
@@ -178,6 +179,7 @@ func (s *packageMissingTeardown) find(ctx context.Context) ([]packageMissingKind
 			out = append(out, k)
 		}
 	}
+	s.logRefused(refused)
 	return out, nil
 }
 

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,3 +73,20 @@ func accountIn(definition metav1.PartialObjectMetadata) object.Account {
 	}
 	return account
 }
+
+// logRefused says in one line which kinds the operator may not list. The definitions do not say which operator serves a kind, and most
+// of them belong to others, which serve them.
+func (s *packageMissingTeardown) logRefused(kinds []string) {
+	if len(kinds) == 0 {
+		return
+	}
+	slices.Sort(kinds)
+	log := s.log.WithValues("kinds", strings.Join(kinds[:min(len(kinds), maxRefusedKinds)], ", "))
+	if more := len(kinds) - maxRefusedKinds; more > 0 {
+		log = log.WithValues("more", more)
+	}
+	log.Info("resources without their package are not looked at: the operator may not list them, and another operator may serve them")
+}
+
+// maxRefusedKinds is how many kinds that line names.
+const maxRefusedKinds = 10
