@@ -143,6 +143,9 @@ type judged struct {
 // canaryNotes is how often it is noted within the deadline of a canary for how long that has been judged, at least.
 const canaryNotes = 10
 
+// canaryOverdue is how many deadlines processes have to have judged a canary for before another one has little time left.
+const canaryOverdue = 2
+
 // maxUnready is how many resources a canary lists.
 const maxUnready = 20
 
@@ -190,7 +193,7 @@ func (c canary) follow(spec *CanarySpec, all []Resource, now time.Time) (canary,
 		return c, goesOn
 	}
 	c = c.turn(CanaryProgressing, now)
-	if c.late == 0 && (c.total > 0 || carried(c.spent, spec.deadline())+c.present(now) < spec.deadline()) {
+	if c.late == 0 && (c.total > 0 || c.carried(c.spent, spec.deadline())+c.present(now) < spec.deadline()) {
 		return c.note(waits, spec.deadline(), now), goesOn // one that is not reconciled yet says nothing about the content
 	}
 	c.why = fmt.Sprintf("%d of %d resources are ready after %s", c.ready, c.total, spec.deadline())
@@ -203,16 +206,25 @@ func (c canary) follow(spec *CanarySpec, all []Resource, now time.Time) (canary,
 // present returns for how long this process has judged the canary.
 func (c canary) present(now time.Time) time.Duration { return now.Sub(latest(c.began, c.resumed)) }
 
-// carried returns how much of a deadline counts of what was spent before this process: some is left in any case, for nobody has
-// reconciled the resources meanwhile.
-func carried(spent, deadline time.Duration) time.Duration {
-	return min(spent, deadline-min(canaryGrace, deadline/canaryNotes))
+// carried returns how much of a deadline counts of a time that was spent before this process: some is left in any case, for nobody has
+// reconciled the resources meanwhile. Little is left if all processes together have judged the canary for far longer than the
+// deadline: then none of them lives for long enough.
+func (c canary) carried(spent, deadline time.Duration) time.Duration {
+	grace := canaryGrace
+	if c.spent >= canaryOverdue*deadline {
+		grace = canaryLeastGrace
+	}
+	return min(spent, deadline-min(grace, deadline/canaryNotes))
 }
 
-// note notes for how long the canary has been judged, unless that was noted a moment ago: the status is written each time.
+// note notes for how long the canary has been judged, unless that was noted a moment ago: the status is written each time. A process that
+// has just begun notes it sooner, as it may not live for long.
 func (c canary) note(waits map[string]time.Duration, deadline time.Duration, now time.Time) canary {
-	if now.Sub(c.judged.at) >= min(canaryNoted, deadline/canaryNotes) {
-		c.judged = judged{at: now, total: c.spent + c.present(now), waited: waits}
+	present := c.present(now)
+	noted := max(0, present-now.Sub(c.judged.at)) // how long this process had judged it when it noted that last
+	pause := min(max(noted, canaryNotedFirst), canaryNoted)
+	if present-noted >= min(pause, deadline/canaryNotes) {
+		c.judged = judged{at: now, total: c.spent + present, waited: waits}
 		return c
 	}
 	was := c.judged.waited
@@ -310,7 +322,7 @@ func (c *canary) sinceOf(u Resource, has bool, deadline time.Duration, now time.
 	}
 	from := latest(c.began, c.resumed)
 	if c.since == nil && !u.Changed.After(c.judged.at) {
-		from = from.Add(-carried(c.judged.waited[u.String()], deadline))
+		from = from.Add(-c.carried(c.judged.waited[u.String()], deadline))
 	}
 	return latest(from, u.Changed)
 }

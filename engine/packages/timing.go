@@ -48,9 +48,14 @@ const (
 	canaryAgain = 2 * time.Second
 	// canaryNoted is how often it is noted in the status for how long a canary has been judged, or canaryNotes times within the deadline.
 	canaryNoted = time.Minute
+	// canaryNotedFirst is when a process notes that for the first time. It doubles up to canaryNoted: a process that always ends within a
+	// minute would never reach the deadline.
+	canaryNotedFirst = 5 * time.Second
 	// canaryGrace is how long a resource of a canary has to become ready after a restart, however late it was before, but no more than one of
 	// canaryNotes parts of the deadline: it shows only then what has come of it meanwhile.
 	canaryGrace = time.Minute
+	// canaryLeastGrace is how long that is for a canary that has been judged for canaryOverdue times its deadline: the processes end too soon.
+	canaryLeastGrace = 10 * time.Second
 	// triedAgain is how often it is looked at with shards whether the content of a canary is still kept for the others.
 	triedAgain = 30 * time.Second
 	// defaultCanaryReadyFor is how long the resources of a canary have to be ready if its Package does not say it.
