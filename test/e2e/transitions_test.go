@@ -1,24 +1,43 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/test/harness"
 )
 
-// transition matches the phases in a line of the log.
-var transition = regexp.MustCompile(`msg=phase .*from="?(\w*)"? to=(\w+)`)
+// A transition is a line of the log about the phase of a resource.
+type transition struct {
+	Time    time.Time `json:"time"`
+	Level   string    `json:"level"`
+	Message string    `json:"msg"`
+	Package string    `json:"package"`
+	Thing   struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	} `json:"Thing"`
+	From  string `json:"from"`
+	To    string `json:"to"`
+	Trace string `json:"trace"`
+}
 
-// A resource that is reconciled often says each thing once in the log, however often it is true.
+// traceID is that of a trace of OpenTelemetry.
+var traceID = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// A resource that is reconciled often says each thing once in the log, however often it is true. Each line in JSON has the name of the
+// resource and the trace of the reconcile as keys.
 func TestEachTransitionOfAResourceIsOneLineOfTheLog(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	p := newTestPackage(t, "loggedonce", measuredBody)
-	o := s.StartOperator(p.Dir)
+	_, collector := startCollector(t)
+	o := s.StartOperator(p.Dir, "--log=json", "--otlp-endpoint", collector)
 	cr := s.Create(p.Thing(s.Env, "slow", map[string]any{}))
 	s.ExpectNotReady(cr, "NotReady", "gate")
 	again := func(times int) {
@@ -36,11 +55,14 @@ func TestEachTransitionOfAResourceIsOneLineOfTheLog(t *testing.T) {
 	}
 	counted := func() map[string]int {
 		out := map[string]int{}
-		for line := range harness.Lines(o.Log.From(0), "msg=phase") {
-			if found := transition.FindStringSubmatch(line); found != nil {
-				out[found[1]+" to "+found[2]]++
-			} else {
-				t.Errorf("the line says no phases: %s", line)
+		for line := range harness.Lines(o.Log.From(0), `"msg":"phase"`) {
+			var is transition
+			if err := json.Unmarshal([]byte(line), &is); err != nil {
+				t.Fatalf("the line is not JSON: %v: %s", err, line)
+			}
+			out[is.From+" to "+is.To]++
+			if is.Thing.Name != "slow" || is.Thing.Namespace != s.Namespace || is.Package != p.Name || is.Level != "INFO" || is.Time.IsZero() || !traceID.MatchString(is.Trace) {
+				t.Errorf("the line lacks a key: %s", line)
 			}
 		}
 		return out
@@ -60,7 +82,12 @@ func TestEachTransitionOfAResourceIsOneLineOfTheLog(t *testing.T) {
 	}
 	open("yes")
 	s.ExpectResourceReady(cr)
+	again(1) // the line comes after the status
+	position := len(o.Log.From(0))
 	again(5)
+	for line := range harness.Lines(o.Log.From(position), `"slow"`) {
+		t.Errorf("at rest, the log says %s", line)
+	}
 	expect("while it is ready", map[string]int{" to Created": 1, "Created to Waiting": 1, "Waiting to Ready": 1})
 
 	open("no")
