@@ -33,7 +33,13 @@ func decoded(t *testing.T, objects []*unstructured.Unstructured, kind, name stri
 func mount(t *testing.T, volume corev1.Volume, config corev1.ConfigMap, dir string) {
 	t.Helper()
 	const data = "..2026_11_23"
-	for _, item := range volume.ConfigMap.Items {
+	items := volume.ConfigMap.Items
+	if len(items) == 0 {
+		for key := range config.Data {
+			items = append(items, corev1.KeyToPath{Key: key, Path: key})
+		}
+	}
+	for _, item := range items {
 		file := filepath.Join(dir, data, item.Path)
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			t.Fatal(err)
@@ -75,6 +81,8 @@ func unpacked(t *testing.T, pod corev1.PodSpec, objects []*unstructured.Unstruct
 		switch {
 		case strings.HasPrefix(arg, "/packages/"):
 			arg = root + arg
+		case strings.HasPrefix(arg, "--overlay="):
+			arg = "--overlay=" + root + strings.TrimPrefix(arg, "--overlay=")
 		case strings.HasPrefix(arg, "--state-dir="):
 			arg = "--state-dir=" + root + "/state"
 		case strings.Contains(arg, "-bind-address="):

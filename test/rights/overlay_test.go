@@ -58,7 +58,7 @@ patches:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			built := kustomized(t, tc.base, tc.overlay)
+			built := objectsIn(t, kustomized(t, tc.base, map[string]string{"kustomization.yaml": "resources: [../base]\n" + tc.overlay}))
 			if diff := cmp.Diff(tc.want, foreign(t, built)); diff != "" {
 				t.Errorf("%s: what does not belong to the operator (-want +got):\n%s", tc.reason, diff)
 			}
@@ -77,23 +77,22 @@ patches:
 }
 
 // kustomized returns what kubectl kustomize builds of an overlay of a base.
-func kustomized(t *testing.T, base map[string]string, overlay string) []*unstructured.Unstructured {
+func kustomized(t *testing.T, base, overlay map[string]string) []byte {
 	t.Helper()
 	dir := t.TempDir()
-	for _, folder := range []string{"base", "overlay"} {
+	for folder, files := range map[string]map[string]string{"base": base, "overlay": overlay} {
 		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
 			t.Fatal(err)
 		}
+		for name, text := range files {
+			harness.WriteFile(t, filepath.Join(dir, folder, name), text)
+		}
 	}
-	for name, text := range base {
-		harness.WriteFile(t, filepath.Join(dir, "base", name), text)
-	}
-	harness.WriteFile(t, filepath.Join(dir, "overlay", "kustomization.yaml"), "resources: [../base]\n"+overlay)
 	built, err := exec.CommandContext(t.Context(), harness.Suite.ControlPlane.Kubectl(), "kustomize", filepath.Join(dir, "overlay")).Output()
 	if err != nil {
 		t.Fatalf("kubectl kustomize: %v%s", err, harness.StderrOf(err))
 	}
-	return objectsIn(t, built)
+	return built
 }
 
 // deploymentIn returns the Deployment of the operator.
