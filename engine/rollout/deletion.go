@@ -108,7 +108,7 @@ func (d *deletion) delete(ctx context.Context, component string, e ownership.Ent
 		d.lookLater(component)
 		return false, nil
 	}
-	if d.refusals[kindIn(ref)] >= maxRefusals {
+	if d.isRefused(ref) {
 		d.refused[component] = true
 		d.waitOnce(component, refusedAlike)
 		return false, nil
@@ -232,9 +232,18 @@ func (d *deletion) look(ctx context.Context, ref cluster.Ref) (*unstructured.Uns
 	return live, err
 }
 
-// maxRefusals is how many reads of objects of a kind in a namespace the API server may refuse before no more of them are read in one
-// round: whoever may write the status can name thousands of objects of a kind that the operator may not read.
-const maxRefusals = 10
+// How many reads the API server may refuse before no more objects are read in one round: so many of a kind in a namespace, and in so many
+// of those. Whoever may write the status can name thousands of objects that the operator may not read.
+const (
+	maxRefusals      = 10
+	maxRefusedPlaces = 20
+)
+
+// isRefused reports whether enough reads were refused to leave out one more.
+func (d *deletion) isRefused(ref cluster.Ref) bool {
+	n, known := d.refusals[kindIn(ref)]
+	return n >= maxRefusals || !known && len(d.refusals) >= maxRefusedPlaces
+}
 
 // kindIn returns a reference to a kind in a namespace.
 func kindIn(ref cluster.Ref) cluster.Ref {
@@ -258,7 +267,7 @@ func (d *deletion) unowned(ctx context.Context, component string, e ownership.En
 		d.later = true
 		return false, nil
 	}
-	if d.refusals[kindIn(ref)] >= maxRefusals {
+	if d.isRefused(ref) {
 		return false, nil
 	}
 	d.misses++

@@ -165,23 +165,30 @@ func TestReadsThatAreRefusedAreFew(t *testing.T) {
 		entries int
 		// alone says that the entries are in place of the resource's own.
 		alone bool
-		by    func(*world) (rollout.Result, error)
-		want  func(rollout.Result) bool
+		// far says that each is in a namespace of its own.
+		far  bool
+		by   func(*world) (rollout.Result, error)
+		want func(rollout.Result) bool
 	}{
-		"that are pruned":    {"they have room", 500, false, (*world).run, func(r rollout.Result) bool { return r.Completion.Refused }},
-		"that leave no room": {"the status cannot hold more", 4000, true, (*world).run, func(r rollout.Result) bool { return r.Completion.Fault.Reason == status.ReasonStatusTooLarge }},
-		"that are to be torn down": {"they may exist", 500, false, (*world).teardown, func(r rollout.Result) bool {
+		"that are pruned":             {"they have room", 500, false, false, (*world).run, func(r rollout.Result) bool { return r.Completion.Refused }},
+		"that leave no room":          {"the status cannot hold more", 4000, true, false, (*world).run, func(r rollout.Result) bool { return r.Completion.Fault.Reason == status.ReasonStatusTooLarge }},
+		"that are in many namespaces": {"each of them is a place of its own", 500, false, true, (*world).run, func(r rollout.Result) bool { return r.Completion.Refused }},
+		"that are to be torn down": {"they may exist", 500, false, false, (*world).teardown, func(r rollout.Result) bool {
 			return slices.ContainsFunc(r.Completion.Components, func(c status.Component) bool { return c.Reason == status.ReasonDeleteFailed })
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newPair(t)
+			w.load(pair + `reach: Secret: namespaces: "*": true`)
 			r := &restricted{Cluster: w.cluster, kinds: []string{"Secret"}}
 			w.cluster = r
 			forged := forgedEntries(row.entries, "old")
 			for i := range forged.Objects {
 				forged.Objects[i].Kind = "Secret"
+				if row.far {
+					forged.Objects[i].Namespace = fmt.Sprint("far-", i)
+				}
 			}
 			if row.alone {
 				w.inventory = nil
