@@ -284,6 +284,32 @@ func TestResourcesSayThatTheLastGoodVersionOfAnEditedPackageServesThem(t *testin
 // kindCollisionText is the log message of an operator that notices another one serving its kind.
 const kindCollisionText = "another process serves this kind and shares no Lease"
 
+// Two operators without a common Lease have different versions of a package. Each takes back what the other one writes, ever more seldom,
+// and a resource says so. Once one of them ends, the other has its way.
+func TestTwoOperatorsWithDifferentVersionsCostFewRequestsAndAreTold(t *testing.T) {
+	t.Parallel()
+	s := newEnv(t)
+	versions := []*testPackage{newTestPackage(t, "twoversions", note("a")), newTestPackage(t, "twoversions", note("b"))}
+	var running []*harness.Operator
+	for _, p := range versions {
+		running = append(running, s.StartOperator(p.Dir))
+	}
+	from := harness.MarkAudit(t)
+	cr := s.Create(versions[0].Thing(s.Env, "shop", map[string]any{"text": "x"}))
+	s.expectBoundedRequests(from, len(running))
+	t.Log(s.ExpectEvent("shop", "ServedTwice", "--leader-elect"))
+	for i, o := range running {
+		if n := strings.Count(o.Log.From(0), kindCollisionText); n > 1 {
+			t.Errorf("operator %d says it %d times", i, n)
+		}
+	}
+	running[0].Stop()
+	s.Patch(cr, harness.Spec(map[string]any{"text": "y"}))
+	s.ExpectData("note-shop", "text", "y")
+	s.ExpectData("note-shop", "version", "b")
+	s.ExpectResourceReady(cr)
+}
+
 func TestTwoOperatorsOfOneKindWithoutALeaseAreTold(t *testing.T) {
 	t.Parallel()
 	machine.Thorough(t)
