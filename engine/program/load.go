@@ -114,7 +114,7 @@ func (p *Program) readStatic(inst *build.Instance) fault.Faults {
 	p.admission, wrong = readAdmission(value, p.index)
 	faults = append(faults, wrong...)
 	p.reach = readReach(value)
-	p.renderable = renderableOf(p.index)
+	p.renderable = renderableOf(p.index, inst)
 	p.views = viewsOf(p.index, p.limits)
 	p.config = configOf(p.static, inst)
 	p.conversions = &Conversions{p.name, p.compiled, p.meta, p.limits}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"cuelang.org/go/cue/build"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"operetta.dev/engine/program/syntax"
@@ -46,19 +47,35 @@ func (k renderableKind) is(kind schema.GroupKind) bool {
 	return true
 }
 
+// schemasPath is what the import paths of the contract, of health and of Kubernetes types begin with.
+const schemasPath = "operetta.dev/schemas/"
+
 // coreWord stands for the API group without a name in the import paths of Kubernetes types.
 const coreWord = "core"
 
-// renderableOf reads the kinds from the text of a package.
-func renderableOf(x *syntax.Index) renderable {
+// renderableOf reads the kinds from the text of a package. That shows no objects and components of packages that it imports, but those
+// of the contract and of Kubernetes types.
+func renderableOf(x *syntax.Index, inst *build.Instance) renderable {
 	objects, _, wholes := x.SourceObjects()
-	out := renderable{any: x.Foreign() || len(wholes) > 0}
+	imports := slices.ContainsFunc(inst.Dependencies(), func(dep *build.Instance) bool { return !strings.HasPrefix(dep.ImportPath, schemasPath) })
+	out := renderable{any: imports || x.Foreign() || len(wholes) > 0}
 	for _, o := range objects {
-		kinds, known := renderableKinds(o.Choices("kind"), o.Choices("apiVersion"))
+		names := o.Choices("kind")
+		if constrains(o.Path(), names) {
+			continue
+		}
+		kinds, known := renderableKinds(names, o.Choices("apiVersion"))
 		out.any = out.any || !known
 		out.kinds = append(out.kinds, kinds...)
 	}
 	return out
+}
+
+// constrains reports whether an object in the text is a pattern that says nothing about kinds, as those of overlays: it adds no object,
+// and what it adds to one has its kind from elsewhere.
+func constrains(path []string, kinds syntax.Choices) bool {
+	return len(kinds.Texts)+len(kinds.Types)+len(kinds.Sources)+len(kinds.Computed) == 0 &&
+		slices.ContainsFunc(path, func(label string) bool { return strings.HasPrefix(label, "[") })
 }
 
 // renderableKinds returns the kinds that an object may have, and false if there may be others.
