@@ -9,38 +9,18 @@ import (
 	"strings"
 )
 
-// A pattern is one way in which a value may be written.
-type pattern struct {
-	text string
-	// lower is the text in lower case, or "" if case matters.
-	lower string
-	// anywhere is true if the text is also redacted within words.
-	anywhere bool
-}
-
-// patternsOf returns the ways in which a value may be written.
-func patternsOf(value string) []pattern {
-	var all []string
+// waysToWrite returns the ways in which a value may be written.
+func waysToWrite(value string) []string {
 	if len(value) > maxSplitLength {
-		all = append(chunks(value), chunks(base64.StdEncoding.EncodeToString([]byte(value)))...)
-	} else {
-		all = encodings(value)
-		for _, part := range linesAndFields(value) {
-			if len(part) >= minSubstringLength {
-				all = append(all, part, strings.Trim(strconv.Quote(part), `"`))
-			}
+		return append(chunks(value), chunks(base64.StdEncoding.EncodeToString([]byte(value)))...)
+	}
+	all := encodings(value)
+	for _, part := range linesAndFields(value) {
+		if len(part) >= minSubstringLength {
+			all = append(all, part, strings.Trim(strconv.Quote(part), `"`))
 		}
 	}
-	slices.Sort(all)
-	var out []pattern
-	for _, text := range slices.Compact(all) {
-		f := pattern{text: text}
-		if len(text) >= minSubstringLength {
-			f.lower, f.anywhere = lowerASCII(text), true
-		}
-		out = append(out, f)
-	}
-	return out
+	return all
 }
 
 // chunks splits a long value: a text that contains the value contains each of its chunks.
@@ -58,19 +38,30 @@ func chunks(value string) []string {
 func encodings(value string) []string {
 	trimmed := strings.TrimSpace(value)
 	out := []string{value, trimmed}
-	for _, plain := range []string{value, trimmed} {
-		out = append(out, strings.Trim(strconv.Quote(plain), `"`))
-		if text, err := json.Marshal(plain); err == nil {
-			out = append(out, strings.Trim(string(text), `"`))
+	for _, plain := range slices.Compact([]string{value, trimmed}) {
+		if strings.ContainsFunc(plain, isQuoted) {
+			out = append(out, strings.Trim(strconv.Quote(plain), `"`))
+			if text, err := json.Marshal(plain); err == nil {
+				out = append(out, strings.Trim(string(text), `"`))
+			}
 		}
-		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
-			out = append(out, encoding.EncodeToString([]byte(plain)))
+		encoded := base64.StdEncoding.EncodeToString([]byte(plain))
+		for _, text := range slices.Compact([]string{encoded, forURLs.Replace(encoded)}) {
+			out = append(out, text, strings.TrimRight(text, "="))
 		}
 		if strings.Contains(plain, "\n") {
 			out = append(out, strings.ReplaceAll(plain, "\n", "; "), strings.Join(strings.Fields(plain), " "))
 		}
 	}
 	return out
+}
+
+// forURLs makes the base64 of URLs of the usual one.
+var forURLs = strings.NewReplacer("+", "-", "/", "_")
+
+// isQuoted reports whether a text with a character may be written in another way between quotation marks.
+func isQuoted(c rune) bool {
+	return (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && !strings.ContainsRune("-_.:+@ ", c)
 }
 
 // linesAndFields returns the lines of a value, and its strings if it is JSON, such as the
@@ -106,53 +97,6 @@ func stringsIn(data any) []string {
 	return out
 }
 
-// redactText returns a text without the patterns.
-func redactText(text string, forms []pattern) string {
-	in := lowerASCII(text)
-	for _, f := range forms {
-		before := text
-		if len(f.text) <= len(text) {
-			text = f.redactAll(text, in)
-		}
-		if f.lower != "" && strings.Contains(text, ellipsis) {
-			text = f.redactTruncated(text)
-		}
-		if text != before {
-			in = lowerASCII(text)
-		}
-	}
-	return text
-}
-
-// redactAll redacts each occurrence of the pattern in a text. inLower is the text in lower case.
-func (f pattern) redactAll(text, inLower string) string {
-	in, wanted := text, f.text
-	if f.lower != "" {
-		in, wanted = inLower, f.lower
-	}
-	var b strings.Builder
-	from := 0
-	for {
-		at := strings.Index(in[from:], wanted)
-		if at < 0 {
-			break
-		}
-		at += from
-		end := at + len(wanted)
-		if !f.anywhere && (!isWordBoundary(text, at-1) || !isWordBoundary(text, end)) {
-			b.WriteString(text[from : at+1])
-			from = at + 1
-			continue
-		}
-		b.WriteString(text[from:at] + Mask)
-		from = end
-	}
-	if from == 0 {
-		return text
-	}
-	return b.String() + text[from:]
-}
-
 // isWordBoundary reports whether the character at an index of a text is not part of a word.
 func isWordBoundary(text string, at int) bool {
 	if at < 0 || at >= len(text) {
@@ -161,49 +105,6 @@ func isWordBoundary(text string, at int) bool {
 	c := text[at]
 	inWord := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c >= 0x80
 	return !inWord
-}
-
-// ellipsis marks where a text was truncated: in its middle, by package status, or at its end.
-const ellipsis = "..."
-
-// minTruncatedLength is the minimum length of a truncated value that is recognised.
-const minTruncatedLength = 6
-
-// redactTruncated redacts the remains of the pattern next to each ellipsis of a text.
-func (f pattern) redactTruncated(text string) string {
-	pieces := strings.Split(text, ellipsis)
-	for i, piece := range pieces {
-		if i+1 < len(pieces) {
-			piece = f.redactAtEnd(piece)
-		}
-		if i > 0 {
-			piece = f.redactAtStart(piece)
-		}
-		pieces[i] = piece
-	}
-	return strings.Join(pieces, ellipsis)
-}
-
-// redactAtEnd redacts a prefix of the pattern at the end of a piece of text.
-func (f pattern) redactAtEnd(piece string) string {
-	body := strings.TrimRight(piece, " ")
-	for n := min(len(f.text)-1, len(body)); n >= minTruncatedLength; n-- {
-		if strings.HasSuffix(body, f.text[:n]) {
-			return body[:len(body)-n] + Mask + piece[len(body):]
-		}
-	}
-	return piece
-}
-
-// redactAtStart redacts a suffix of the pattern at the start of a piece of text.
-func (f pattern) redactAtStart(piece string) string {
-	body := strings.TrimLeft(piece, " ")
-	for n := min(len(f.text)-1, len(body)); n >= minTruncatedLength; n-- {
-		if strings.HasPrefix(body, f.text[len(f.text)-n:]) {
-			return piece[:len(piece)-len(body)] + Mask + body[n:]
-		}
-	}
-	return piece
 }
 
 // lowerASCII returns a text of the same length with ASCII letters in lower case.

@@ -23,6 +23,7 @@ package redact
 import (
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -69,15 +70,20 @@ type Redactor struct {
 	values map[string]bool
 	// names are public texts.
 	names map[string]bool
-	// patterns are the texts to redact, the longest first; nil until they are needed.
-	patterns []pattern
+	// texts are the ways in which the values may be written, without those that are public. fresh are values, and freshNames
+	// names, that are not in it yet.
+	texts      map[string]bool
+	fresh      []string
+	freshNames []string
+	// patterns are of the texts; nil until they are needed.
+	patterns *patterns
 	// strict is true if all values of at least four bytes are redacted, wherever they occur.
 	strict bool
 }
 
 // New returns a Redactor that knows no Secret.
 func New() *Redactor {
-	return &Redactor{values: map[string]bool{}, names: map[string]bool{}}
+	return &Redactor{values: map[string]bool{}, names: map[string]bool{}, texts: map[string]bool{}}
 }
 
 // NewStrict returns a Redactor that knows no Secret, and that also redacts common words, numbers and
@@ -153,7 +159,7 @@ func (r *Redactor) add(text string, encoded bool) {
 	}
 	if len(text) >= minLength && !r.values[text] {
 		r.values[text] = true
-		r.patterns = nil
+		r.fresh = append(r.fresh, text)
 	}
 }
 
@@ -167,7 +173,7 @@ func (r *Redactor) AllowNames(names ...string) {
 	for _, name := range names {
 		if len(name) >= minLength && !r.names[name] {
 			r.names[name] = true
-			r.patterns = nil
+			r.freshNames = append(r.freshNames, name)
 		}
 	}
 }
@@ -177,12 +183,12 @@ func (r *Redactor) Text(text string) string {
 	if r == nil || len(text) < minLength {
 		return text
 	}
-	return redactText(text, r.allPatterns())
+	return r.allPatterns().redact(text)
 }
 
 // Data returns data with each of its strings redacted like Text. It does not modify its argument.
 func (r *Redactor) Data(data any) any {
-	if r == nil || len(r.allPatterns()) == 0 {
+	if r == nil || r.allPatterns().empty() {
 		return data
 	}
 	switch v := data.(type) {
@@ -230,68 +236,66 @@ func (e *redactedError) Error() string { return e.text }
 func (e *redactedError) Unwrap() error { return e.cause }
 
 // allPatterns returns the texts to redact.
-func (r *Redactor) allPatterns() []pattern {
+func (r *Redactor) allPatterns() *patterns {
 	r.mu.RLock()
-	known := r.patterns
+	known, complete := r.patterns, len(r.fresh)+len(r.freshNames) == 0
 	r.mu.RUnlock()
-	if known != nil {
+	if known != nil && complete {
 		return known
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.patterns = []pattern{}
-	seen := map[string]bool{}
-	for value := range r.values {
-		for _, f := range patternsOf(value) {
-			f.anywhere = f.anywhere || r.strict
-			if !seen[f.text] && !r.isPublic(f.text) {
-				seen[f.text] = true
-				r.patterns = append(r.patterns, f)
-			}
-		}
+	if r.update() || r.patterns == nil {
+		r.patterns = newPatterns(r.texts, r.strict)
 	}
-	slices.SortFunc(r.patterns, func(a, b pattern) int {
-		if len(a.text) != len(b.text) {
-			return len(b.text) - len(a.text)
-		}
-		return strings.Compare(a.text, b.text)
-	})
 	return r.patterns
 }
 
-// isPublic reports whether a value is not redacted.
-func (r *Redactor) isPublic(value string) bool {
-	switch {
-	case len(value) < minLength:
-		return true
-	case r.strict:
-		return false
-	case len(value) < minDigits && strings.Trim(value, "0123456789") == "", commonWords[strings.ToLower(value)]:
-		return true
-	case len(value) > maxNameLength:
-		return false
+// update adds what is fresh to the texts, and reports whether these are others now.
+func (r *Redactor) update() bool {
+	names := r.freshNames
+	if len(r.fresh) > 0 {
+		names = slices.Collect(maps.Keys(r.names))
 	}
-	for name := range r.names {
-		if isPartOfName(name, value) {
-			return true
+	changed := len(r.fresh) > 0
+	for _, value := range r.fresh {
+		for _, text := range waysToWrite(value) {
+			if r.isSecret(text) {
+				r.texts[text] = true
+			}
 		}
 	}
-	return false
+	before := len(r.texts)
+	if !r.strict {
+		for _, name := range names {
+			removePartsOfName(r.texts, name)
+		}
+	}
+	r.fresh, r.freshNames = nil, nil
+	return changed || len(r.texts) != before
 }
 
-// isPartOfName reports whether a value is part of a name, and so cannot be redacted. A value that
-// is only redacted as a whole word has to be a whole word of the name. Otherwise a user could
-// choose a name of 250 characters, and guess that many values at once.
-func isPartOfName(name, value string) bool {
-	for from := 0; ; {
-		at := strings.Index(name[from:], value)
-		if at < 0 {
-			return false
+// isSecret reports whether a text is redacted, unless it is a part of a name.
+func (r *Redactor) isSecret(text string) bool {
+	switch {
+	case len(text) < minLength:
+		return false
+	case r.strict:
+		return true
+	}
+	short := len(text) < minDigits && strings.Trim(text, "0123456789") == ""
+	return !short && !commonWords[strings.ToLower(text)]
+}
+
+// removePartsOfName removes what cannot be redacted because it is a part of a name. A value that is only redacted as a whole
+// word has to be a whole word of the name. Otherwise a user could choose a name of 250 characters, and guess that many values
+// at once. It looks up the parts of the name: a Secret may have thousands of values, and a resource thousands of names.
+func removePartsOfName(texts map[string]bool, name string) {
+	for from := range len(name) {
+		for end := from + minLength; end <= min(len(name), from+maxNameLength); end++ {
+			if end-from >= minSubstringLength || isWordBoundary(name, from-1) && isWordBoundary(name, end) {
+				delete(texts, name[from:end])
+			}
 		}
-		at += from
-		if len(value) >= minSubstringLength || isWordBoundary(name, at-1) && isWordBoundary(name, at+len(value)) {
-			return true
-		}
-		from = at + 1
 	}
 }

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"operetta.dev/engine/redact"
+	"operetta.dev/test/machine"
 )
 
 // secret is a Secret with one value.
@@ -168,5 +171,86 @@ func TestANameTriesNoMoreValuesThanItHasWords(t *testing.T) {
 				t.Errorf("%s: %q", c.reason, got)
 			}
 		})
+	}
+}
+
+// TestManyValuesAreTakenOutInTime: whoever writes a Secret decides how many values it has, and each reconcile of each resource
+// that reads it redacts dozens of texts. To search each text for each value took seconds of a processor for each of them.
+func TestManyValuesAreTakenOutInTime(t *testing.T) {
+	t.Parallel()
+	const values = 30_000 // an API server takes 1 MiB
+	for name, c := range map[string]struct{ reason, value, text, want string }{
+		"a text":             {"the plain case", "%012d", strings.Repeat("the component web waits for something ", 50), ""},
+		"a truncated text":   {"the remains of each value may be beside it", "%012d", strings.Repeat("it waits for ... ", 120), ""},
+		"a common beginning": {"each place of the text may begin each value", strings.Repeat("0", 12) + "%06d", strings.Repeat("0", 2000), "***"},
+		"one of them":        {"the others hide none", "%012d", "it is 000000000042 ... 000000042 and 000000 ... x", "it is *** ... *** and *** ... x"},
+		"in a long text":     {"a package may report one", "%012d", strings.Repeat("x", 1<<20) + "000000000042", strings.Repeat("x", 1<<20) + "***"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			data := map[string]any{}
+			for i := range values {
+				data[fmt.Sprint("k", i)] = fmt.Sprintf(c.value, i)
+			}
+			r := redact.New()
+			r.Add(map[string]any{"kind": "Secret", "stringData": data})
+			for i := range 500 {
+				r.AllowNames(fmt.Sprintf("the-name-of-an-object-that-is-long-%d", i))
+			}
+			began := time.Now()
+			got := r.Text("it is 1")
+			patterns := time.Since(began)
+			for range 20 {
+				got = r.Text(c.text)
+			}
+			each := (time.Since(began) - patterns) / 20
+			t.Logf("patterns in %s, a text in %s", patterns, each)
+			want := c.want
+			if want == "" {
+				want = c.text
+			}
+			if got != want {
+				t.Errorf("%s: it becomes %.200s", c.reason, got)
+			}
+			if limit := machine.Limit(time.Second); patterns > limit || each > limit/10 {
+				t.Errorf("%s: the patterns took %s, and a text %s", c.reason, patterns, each)
+			}
+		})
+	}
+}
+
+// TestNoValueIsLeft redacts texts of few letters, in which values overlap, repeat and contain each other, and are truncated.
+func TestNoValueIsLeft(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	word := func(longest int) string {
+		var b strings.Builder
+		for range 1 + random.IntN(longest) {
+			b.WriteByte("abAB."[random.IntN(5)])
+		}
+		return b.String()
+	}
+	for range 2000 {
+		r := redact.New()
+		var values []string
+		for range 1 + random.IntN(5) {
+			values = append(values, word(20))
+			r.Add(map[string]any{"kind": "Secret", "stringData": map[string]any{"k": values[len(values)-1]}})
+		}
+		text := ""
+		for range 6 {
+			text += word(8)
+			if v := values[random.IntN(len(values))]; random.IntN(2) == 0 {
+				text += v
+			} else {
+				text += v[:len(v)/2] + "..." + v[len(v)-len(v)/2:]
+			}
+		}
+		got := r.Text(text)
+		for _, v := range values {
+			if len(v) >= 8 && strings.Contains(strings.ToLower(got), strings.ToLower(v)) {
+				t.Errorf("%q becomes %q with %q in it", text, got, v)
+			}
+		}
 	}
 }
