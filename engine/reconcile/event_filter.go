@@ -3,6 +3,7 @@ package reconcile
 import (
 	"maps"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/status"
@@ -10,14 +11,16 @@ import (
 
 // SpecOrMetadataChanged reports whether a change of a custom resource may change what a rollout does.
 // Changes of its status do not, because the engine makes them itself, except for two that only
-// others make. The generation does not tell everything: an API server whose definition has lost a field drops that from a
-// resource at the next write, which may be one of the status, and counts no generation.
+// others make, and of its finalizers only the removal of the engine's. The generation does not tell
+// everything: an API server whose definition has lost a field drops that from a resource at the next
+// write, which may be one of the status, and counts no generation.
 func SpecOrMetadataChanged(before, after *unstructured.Unstructured) bool {
 	return before.GetGeneration() != after.GetGeneration() ||
 		before.GetUID() != after.GetUID() ||
 		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
 		lostInventory(before, after) ||
 		disputed(before, after) ||
+		lostFinalizer(before, after) ||
 		!reflect.DeepEqual(before.Object["spec"], after.Object["spec"]) ||
 		!maps.Equal(before.GetLabels(), after.GetLabels()) ||
 		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
@@ -27,6 +30,13 @@ func SpecOrMetadataChanged(before, after *unstructured.Unstructured) bool {
 // person because the status told them to. The engine never removes it.
 func lostInventory(before, after *unstructured.Unstructured) bool {
 	return hasInventory(before) && !hasInventory(after)
+}
+
+// lostFinalizer reports whether the finalizer was removed from a resource that is not being deleted, as a client that replaces it
+// without finalizers does. If the resource was deleted then, the objects that only a teardown deletes would stay, and no
+// hook would run before. The engine removes the finalizer only from a resource that is being deleted.
+func lostFinalizer(before, after *unstructured.Unstructured) bool {
+	return slices.Contains(before.GetFinalizers(), Finalizer) && !slices.Contains(after.GetFinalizers(), Finalizer)
 }
 
 // disputed reports whether another process has begun to say, or to ask whether, no process serves

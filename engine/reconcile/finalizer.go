@@ -12,11 +12,17 @@ import (
 // product's contract: with another name, resources with this one could not be deleted.
 const Finalizer = cluster.TeardownFinalizer
 
-// setFinalizers applies the engine's finalizer, or none, which removes it.
+// setFinalizers applies the engine's finalizer, or none, which removes it. It errors with a tooOftenError if others
+// remove it again and again, and it has to wait.
 func (s *state) setFinalizers(ctx context.Context, want ...string) error {
 	has := slices.Contains(s.cr.GetFinalizers(), Finalizer)
 	if has == slices.Contains(want, Finalizer) {
 		return nil
+	}
+	if !has {
+		if err := s.memory.writes.addFinalizer(s.Now()); err != nil {
+			return err
+		}
 	}
 	u := s.identity()
 	u.SetFinalizers(want)

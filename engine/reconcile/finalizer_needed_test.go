@@ -37,3 +37,38 @@ hooks: beforeDelete: bye: objects: o: {apiVersion: "v1", kind: "ConfigMap", meta
 		})
 	}
 }
+
+// TestAFinalizerThatOthersRemoveComesBackInGrowingPauses: without it, the deletion would leave objects behind and run no hook.
+func TestAFinalizerThatOthersRemoveComesBackInGrowingPauses(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `
+components: a: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "a"}
+components: b: {dependsOn: a: {}, objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "b"}}`)
+	b.rest()
+	remove := func() bool {
+		u := b.find("Shop", shopKey.Name)
+		if len(u.GetFinalizers()) == 0 {
+			return false
+		}
+		u.SetFinalizers(nil)
+		if _, err := b.memory.Put("rival", u); err != nil {
+			t.Fatal(err)
+		}
+		return true
+	}
+	remove()
+	b.rest()
+	if got := b.find("Shop", shopKey.Name).GetFinalizers(); len(got) != 1 {
+		t.Fatalf("the finalizers are %v after one removal", got)
+	}
+	const minutes = 10
+	got := b.live(minutes, remove)
+	t.Log(got)
+	if first, last := got[0].statuses, got[minutes-1].statuses; first < 5 || first > 20 || last > 1 {
+		t.Errorf("it was written %d times in the first minute, and %d times in the last", first, last)
+	}
+	b.live(minutes, func() bool { return false })
+	if got := b.find("Shop", shopKey.Name).GetFinalizers(); len(got) != 1 {
+		t.Errorf("the finalizers are %v once nobody removes them", got)
+	}
+}

@@ -382,12 +382,15 @@ func (s *state) conclude(ctx context.Context, result rollout.Result, failure err
 	for _, c := range result.Completion.Components {
 		s.log.V(1).Info("component", "name", c.Name, "state", c.State, "reason", c.Reason, "message", c.Message)
 	}
+	due := rollout.ShortestWait(result.RequeueAfter, s.applyTimeouts(&result.Completion))
 	if result.NeedsFinalizer {
-		if err := s.setFinalizers(ctx, Finalizer); err != nil {
+		err := s.setFinalizers(ctx, Finalizer)
+		if often, restless := errors.AsType[*tooOftenError](err); restless {
+			due = rollout.ShortestWait(due, often.wait)
+		} else if err != nil {
 			return 0, err
 		}
 	}
-	due := rollout.ShortestWait(result.RequeueAfter, s.applyTimeouts(&result.Completion))
 	again, err := s.report(ctx, result)
 	if err != nil {
 		return due, errors.Join(failure, err)

@@ -16,7 +16,7 @@ type writeHistory struct {
 	causes attempts
 	// stored, state and progress are the writes of the status by their significance.
 	stored, state, progress attempts
-	rebuilds                attempts
+	rebuilds, finalizers    attempts
 	// objects are by component and name. A component whose objects have new names each time is
 	// there by its own name. mu guards it.
 	objects map[string]*objectWrites
@@ -81,7 +81,7 @@ type tooOftenError struct{ wait time.Duration }
 
 // Error says why.
 func (e *tooOftenError) Error() string {
-	return "its status was written too often: another client keeps changing it, or its spec"
+	return "its status or its finalizer was written too often: another client keeps changing it, or its spec"
 }
 
 // storeInventory records that the inventory is stored. It errors with a tooOftenError if that
@@ -101,6 +101,15 @@ func (h *writeHistory) rebuild(now time.Time) error {
 		return &tooOftenError{wait}
 	}
 	stateLimit.happened(&h.rebuilds, now)
+	return nil
+}
+
+// addFinalizer records that the finalizer is added. It errors with a tooOftenError if that has to wait.
+func (h *writeHistory) addFinalizer(now time.Time) error {
+	if wait := stateLimit.wait(&h.finalizers, now); wait > 0 {
+		return &tooOftenError{wait}
+	}
+	stateLimit.happened(&h.finalizers, now)
 	return nil
 }
 

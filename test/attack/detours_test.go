@@ -64,3 +64,36 @@ func TestAttackASecretOfThousandsOfValuesHoldsNobodyUp(t *testing.T) {
 		}
 	}
 }
+
+// TestAttackAFinalizerThatIsRemovedComesBack: a tenant may write the finalizers of their resources. Without that of the engine, a
+// deletion ran no hook of the platform, and left the objects behind that no owner reference reaches.
+func TestAttackAFinalizerThatIsRemovedComesBack(t *testing.T) {
+	t.Parallel()
+	s := harness.NewEnv(t)
+	p := harness.NewTestPackage(t, "unfinalized", platformBody)
+	s.StartOperator(p.Dir, harness.Alone)
+	mallory := s.Tenant("mallory", s.Namespace, things(p))
+	cr := mallory.Create(p.Thing(s, "shop", map[string]any{}))
+	s.ExpectResourceReady(cr)
+	s.WaitUntilIdle() // no other event has it written again
+	without := map[string]any{"metadata": map[string]any{"finalizers": nil}}
+	if err := mallory.Patch(cr, without); err != nil {
+		t.Fatal(err)
+	}
+	s.ExpectObject(cr, "to have the finalizer again", func(u *unstructured.Unstructured) error {
+		if len(u.GetFinalizers()) == 0 {
+			return harness.ErrNotYet
+		}
+		return nil
+	})
+	if err := mallory.Client.Delete(t.Context(), cr); err != nil {
+		t.Fatal(err)
+	}
+	s.ExpectObject(cr, "to wait for its hook", func(*unstructured.Unstructured) error {
+		if len(s.List("batch/v1", "Job")) == 0 {
+			return harness.ErrNotYet
+		}
+		return nil
+	})
+	s.Patch(cr, without)
+}

@@ -96,17 +96,18 @@ func manyAnnotations(n int) *unstructured.Unstructured {
 // TestALargeResourceWakesAsASmallOneDoes compares what is meaningful about changes.
 func TestALargeResourceWakesAsASmallOneDoes(t *testing.T) {
 	t.Parallel()
-	const before = "{metadata: {uid: a, generation: 1, labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}"
+	const before = "{metadata: {uid: a, generation: 1, labels: {a: b}, finalizers: [operetta.dev/teardown]}, status: {phase: Ready, inventory: [{component: web}]}}"
 	for name, after := range map[string]string{
 		"nothing":       before,
-		"the status":    "{metadata: {uid: a, generation: 1, labels: {a: b}}, status: {phase: Failed, inventory: []}}",
-		"the spec":      "{metadata: {uid: a, generation: 2, labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}",
-		"a label":       "{metadata: {uid: a, generation: 1, labels: {a: c}}, status: {phase: Ready, inventory: [{component: web}]}}",
-		"a lost field":  "{metadata: {uid: a, generation: 1, labels: {a: b}}, spec: {lost: x}, status: {phase: Ready, inventory: [{component: web}]}}",
-		"an annotation": "{metadata: {uid: a, generation: 1, labels: {a: b}, annotations: {x: z}}, status: {phase: Ready, inventory: [{component: web}]}}",
-		"the deletion":  "{metadata: {uid: a, generation: 1, deletionTimestamp: '2026-01-01T00:00:00Z', labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}",
-		"the inventory": "{metadata: {uid: a, generation: 1, labels: {a: b}}, status: {phase: Ready}}",
-		"a question":    "{metadata: {uid: a, generation: 1, labels: {a: b}}, status: {phase: Ready, inventory: [], conditions: [{type: PackageBroken, reason: Asking}]}}",
+		"the status":    "{metadata: {uid: a, generation: 1, labels: {a: b}, finalizers: [operetta.dev/teardown]}, status: {phase: Failed, inventory: []}}",
+		"the spec":      "{metadata: {uid: a, generation: 2, labels: {a: b}, finalizers: [operetta.dev/teardown]}, status: {phase: Ready, inventory: [{component: web}]}}",
+		"a label":       "{metadata: {uid: a, generation: 1, labels: {a: c}, finalizers: [operetta.dev/teardown]}, status: {phase: Ready, inventory: [{component: web}]}}",
+		"a lost field":  "{metadata: {uid: a, generation: 1, labels: {a: b}, finalizers: [operetta.dev/teardown]}, spec: {lost: x}, status: {phase: Ready, inventory: [{component: web}]}}",
+		"an annotation": "{metadata: {uid: a, generation: 1, labels: {a: b}, finalizers: [operetta.dev/teardown], annotations: {x: z}}, status: {phase: Ready, inventory: [{component: web}]}}",
+		"the deletion":  "{metadata: {uid: a, generation: 1, deletionTimestamp: '2026-01-01T00:00:00Z', labels: {a: b}, finalizers: [operetta.dev/teardown]}, status: {phase: Ready, inventory: [{component: web}]}}",
+		"the inventory": "{metadata: {uid: a, generation: 1, labels: {a: b}, finalizers: [operetta.dev/teardown]}, status: {phase: Ready}}",
+		"a question":    "{metadata: {uid: a, generation: 1, labels: {a: b}, finalizers: [operetta.dev/teardown]}, status: {phase: Ready, inventory: [], conditions: [{type: PackageBroken, reason: Asking}]}}",
+		"the finalizer": "{metadata: {uid: a, generation: 1, labels: {a: b}}, status: {phase: Ready, inventory: [{component: web}]}}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
