@@ -58,10 +58,21 @@ var privilegeKeyPrefixes = []string{
 	"iam.amazonaws.com/",
 	"iam.gke.io/",
 	"kubernetes.io/ingress.class",
-	"nginx.ingress.kubernetes.io/configuration-snippet",
+	"nginx.ingress.kubernetes.io/auth-secret",
+	"nginx.ingress.kubernetes.io/auth-tls-secret",
+	"nginx.ingress.kubernetes.io/proxy-ssl-secret",
 	"nginx.ingress.kubernetes.io/server-alias",
-	"nginx.ingress.kubernetes.io/server-snippet",
 	"seccomp.security.alpha.kubernetes.io/",
+}
+
+// snippetSuffixes are suffixes of annotations whose value becomes a part of the configuration of an ingress controller, which
+// has the certificates and the traffic of all users.
+var snippetSuffixes = []string{"-snippet", "-snippets"}
+
+// isPrivilegeKey reports whether a label or an annotation of this name gives privileges.
+func isPrivilegeKey(key string) bool {
+	return slices.ContainsFunc(privilegeKeyPrefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) ||
+		slices.ContainsFunc(snippetSuffixes, func(suffix string) bool { return strings.HasSuffix(key, suffix) })
 }
 
 // isPrivilegeField reports whether a field of this name gives privileges.

@@ -135,7 +135,7 @@ func (f privileges) addKeyedStrings(path []string, v any) {
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		_, isText := m[key].(string)
 		switch at := append(slices.Clone(path), fieldStep(key)); {
-		case slices.ContainsFunc(privilegeKeyPrefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) }):
+		case isPrivilegeKey(key):
 			f.addValue(at, m[key])
 		case !isText:
 			f.addField(path, key, m[key])

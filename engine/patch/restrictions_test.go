@@ -178,9 +178,21 @@ func TestAPatchGivesNoRights(t *testing.T) {
 		"a certificate of others":  {ingress, `strategicMerge: {spec: {tls: [{hosts: [bank.example.com]}]}}`, "spec.tls[].hosts"},
 		"another entrance":         {ingress, `strategicMerge: {spec: {ingressClassName: public}}`, "spec.ingressClassName"},
 		"a host by an annotation":  {ingress, `strategicMerge: {metadata: {annotations: {nginx.ingress.kubernetes.io/server-alias: bank.example.com}}}`, "metadata.annotations.nginx.ingress.kubernetes.io/server-alias"},
-		"a name in DNS":            {service, `strategicMerge: {metadata: {annotations: {external-dns.alpha.kubernetes.io/hostname: bank.example.com}}}`, "metadata.annotations.external-dns.alpha.kubernetes.io/hostname"},
-		"the host of a route":      {route, `strategicMerge: {spec: {hostnames: [bank.example.com]}}`, "spec.hostnames"},
-		"the gateway of a route":   {route, `strategicMerge: {spec: {parentRefs: [{name: public, namespace: infra}]}}`, "spec.parentRefs"},
+		"a Secret by an annotation": {
+			ingress, `strategicMerge: {metadata: {annotations: {nginx.ingress.kubernetes.io/auth-tls-secret: bank/authority}}}`, "metadata.annotations.nginx.ingress.kubernetes.io/auth-tls-secret",
+		},
+		"the certificate of others": {
+			ingress, `strategicMerge: {metadata: {annotations: {nginx.ingress.kubernetes.io/proxy-ssl-secret: bank/client}}}`, "metadata.annotations.nginx.ingress.kubernetes.io/proxy-ssl-secret",
+		},
+		"the configuration of all hosts": {
+			ingress, `strategicMerge: {metadata: {annotations: {nginx.ingress.kubernetes.io/stream-snippet: "server {}"}}}`, "metadata.annotations.nginx.ingress.kubernetes.io/stream-snippet",
+		},
+		"a snippet of another controller": {
+			ingress, `strategicMerge: {metadata: {annotations: {nginx.org/server-snippets: "location / {}"}}}`, "metadata.annotations.nginx.org/server-snippets",
+		},
+		"a name in DNS":          {service, `strategicMerge: {metadata: {annotations: {external-dns.alpha.kubernetes.io/hostname: bank.example.com}}}`, "metadata.annotations.external-dns.alpha.kubernetes.io/hostname"},
+		"the host of a route":    {route, `strategicMerge: {spec: {hostnames: [bank.example.com]}}`, "spec.hostnames"},
+		"the gateway of a route": {route, `strategicMerge: {spec: {parentRefs: [{name: public, namespace: infra}]}}`, "spec.parentRefs"},
 		"the host of a gateway": {
 			"apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: shop}\nspec: {listeners: [{name: web, port: 80}]}",
 			`json6902: [{op: add, path: /spec/listeners/0/hostname, value: bank.example.com}]`, "spec.listeners[].hostname",
