@@ -15,6 +15,8 @@ type memory struct {
 	uid types.UID
 	// statusWritten is when the status was last written.
 	statusWritten time.Time
+	// changed is when a reconcile has last found anything else than the one before.
+	changed       time.Time
 	salts         salts
 	rejections    rejections
 	podProblems   podProblems
@@ -60,4 +62,16 @@ func (m *memories) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.of, key)
+}
+
+// lookAgainShare is which part of the time for which a resource has waited passes until the operator looks again.
+const lookAgainShare = 10
+
+// lookAgain returns when to look again at an object that is in the way. A tenant may have hundreds of resources with one, and each look
+// is a request.
+func (m *memory) lookAgain(now time.Time) time.Duration {
+	if m.changed.IsZero() {
+		m.changed = now
+	}
+	return min(now.Sub(m.changed)/lookAgainShare, lookAgainLast)
 }

@@ -286,6 +286,12 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	result.RetryAfter = rollout.ShortestWait(result.RetryAfter, limited.retryAfter, s.memory.podProblems.endReconcile(s.Now()))
 	result.RequeueAfter = rollout.ShortestWait(result.RequeueAfter, result.RetryAfter)
 	again, err := s.conclude(ctx, result, failure)
+	if !s.statusUnchanged || len(result.Events) > 0 {
+		s.memory.changed = s.Now()
+		if in.LookAgain > 0 && result.RetryAfter == in.LookAgain {
+			again = rollout.ShortestWait(again, rollout.FirstLook) // something else is in the way now
+		}
+	}
 	s.noteNoop(result, again, err)
 	return again, err
 }
@@ -362,6 +368,7 @@ func (s *state) input(ctx context.Context) (rollout.Input, error) {
 		Owner: s.owner, CR: s.cr.Object, Inventory: s.inventory, HookStates: s.hookStates, Requested: s.asked(),
 		Patches: parsed(s.patches), Redactor: s.redactor,
 		Config: config.layers, ConfigInputs: config.inputs, StoreWriteAhead: s.writeAhead, Rejections: s.rejected(), Salts: s.saltsOf(),
+		LookAgain:    s.memory.lookAgain(s.Now()),
 		CheckTimeout: func(c status.Component) status.Component { late, _ := s.applyTimeout(c); return late },
 	}
 	s.memory.writes.begin(s.cause(in), s.Now())

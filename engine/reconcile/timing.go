@@ -9,6 +9,9 @@ const (
 	// progressEvery is how often the progress of one resource is written at most. A change of
 	// substance (a condition, a failure, the generation) is written at once.
 	progressEvery = 3 * time.Second
+	// lookAgainLast is the longest time until the operator looks again at an object that is in the way. At first that is as short as
+	// for whatever no watch tells of; then it is a share of the time for which the resource has waited.
+	lookAgainLast = 5 * time.Minute
 	// unreadableAgain is when a status that cannot be read is read again. A person may correct
 	// it, and that does not change the generation.
 	unreadableAgain = time.Minute

@@ -106,6 +106,9 @@ type Input struct {
 	Redactor *redact.Redactor
 	// WriteBackoff delays objects that are written again and again; nil delays none.
 	WriteBackoff WriteBackoff
+	// LookAgain is when to look again at an object that is in the way, if that is more than the usual: it costs a request each time,
+	// and may be there forever.
+	LookAgain time.Duration
 	// CheckTimeout returns an outcome as TimedOut if the component's timeout has passed; nil
 	// never does.
 	CheckTimeout func(status.Component) status.Component
@@ -297,8 +300,10 @@ func (r *run) retryAfter(components []status.Component) time.Duration {
 	}
 	for _, c := range components {
 		switch c.Cause() {
-		case status.ReasonKindNotServed, status.ReasonObjectGoing, status.ReasonOwnedByAnother:
+		case status.ReasonKindNotServed:
 			out = ShortestWait(out, retryAfter)
+		case status.ReasonObjectGoing, status.ReasonOwnedByAnother:
+			out = ShortestWait(out, max(retryAfter, r.in.LookAgain))
 		case status.ReasonObjectRejected:
 			out = ShortestWait(out, RejectedRetryAfter)
 		default:
@@ -310,6 +315,9 @@ func (r *run) retryAfter(components []status.Component) time.Duration {
 // retryAfter is when to look again at what no watch event tells of: a kind that is not
 // served yet, an object in the way that belongs to another owner.
 const retryAfter = 5 * time.Second
+
+// FirstLook is when to look again at an object that is in the way, as long as it has not been there for long.
+const FirstLook = retryAfter
 
 // RejectedRetryAfter is when to write an object again that the API server rejected: the
 // webhook that rejected it may have changed since.
