@@ -347,7 +347,7 @@ func (q *fairQueue) allows(u workerUse, req ctrl.Request) bool {
 	switch {
 	case is == quick && !suspect && !long:
 		return true
-	case long && !q.allowsLong(u, tenantOf(req)):
+	case long && !q.allowsLong(u, tenantOf(req)), !long && !q.allowsOneMore(u, tenantOf(req)):
 		return false
 	}
 	return u.free > 0 && (is != slow || !u.slow) && (!suspect || !u.suspect)

@@ -89,6 +89,12 @@ func (q *fairQueue) allowsLong(u workerUse, t tenant) bool {
 	return u.of[t] < q.namespaceWorkers() && u.long < longShare*cap(q.workers.places)
 }
 
+// allowsOneMore reports whether one more reconcile may run of a tenant of which none was long lately. Once as many are long as there are
+// workers, others may begin to hang, too: each has one then, which shows it, and does not take all workers.
+func (q *fairQueue) allowsOneMore(u workerUse, t tenant) bool {
+	return u.long < cap(q.workers.places) || u.of[t] == 0
+}
+
 // watchDuration lets others have the worker of a reconcile that begins once it is long.
 func (q *fairQueue) watchDuration(req ctrl.Request) {
 	q.mu.Lock()

@@ -114,6 +114,26 @@ func TestNamespacesThatHangTogetherLeaveWorkersToOthers(t *testing.T) {
 	})
 }
 
+// TestNamespacesThatBeginToHangTogetherLeaveWorkersToOthers: nobody knows of any of six namespaces, with 20 resources each, that they
+// hang. Another one was served only when the webhooks had timed out.
+func TestNamespacesThatBeginToHangTogetherLeaveWorkersToOthers(t *testing.T) {
+	inWorkshop(t, func(w *workshop) {
+		for i := range 6 {
+			w.wake(fmt.Sprint("tenant-", i), fmt.Sprintf("always-%d", i), 20)
+		}
+		<-time.After(4 * longReconcile)
+		w.wake("bob", "new", 20)
+		<-time.After(longReconcile)
+		w.expect("who did nothing is served", "new", 20)
+		<-time.After(10 * hangs)
+		for i := range 6 {
+			if w.took(fmt.Sprintf("always-%d-", i)) == 0 {
+				w.t.Errorf("namespace %d has had no turn", i)
+			}
+		}
+	})
+}
+
 // TestAClusterScopedResourceThatHangsHoldsUpNoOther: all of a cluster-scoped kind are in no namespace.
 func TestAClusterScopedResourceThatHangsHoldsUpNoOther(t *testing.T) {
 	inWorkshop(t, func(w *workshop) {
