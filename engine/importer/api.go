@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -100,7 +101,9 @@ func (a *api) header(b *strings.Builder) (imports []string) {
 	b.WriteString("}\n")
 	w := &schemaWriter{imports: map[string]bool{}}
 	w.fields(a.spec())
-	fmt.Fprintf(b, "\ncr: spec: #Spec\nlive: _\n\n// %s is as in the definition that was imported.\n#Spec: {\n%s", inComment(names.Kind), w.b.String())
+	b.WriteString("\ncr: spec: #Spec\nlive: _\n\n")
+	comment(b, cmp.Or(a.spec().Description, a.version.Schema.OpenAPIV3Schema.Description, inComment(names.Kind)+" is as in the definition that was imported."))
+	fmt.Fprintf(b, "#Spec: {\n%s", w.b.String())
 	for _, text := range attributesOf(a.spec()) {
 		b.WriteString(text + "\n")
 	}

@@ -3,6 +3,7 @@ package importer_test
 import (
 	"errors"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -38,6 +39,11 @@ func TestImportTakesOverADefinition(t *testing.T) {
 		"a format that nothing has":             {"it is said in words", "pct: {type: number}", "pct: {type: string, format: uuid}", []string{"in.yaml:1: spec.pct: format is uuid, and the package would have none"}},
 		"bytes of a length":                     {"CUE has no bound for them", "pct: {type: number}", "pct: {type: string, format: byte, maxLength: 9}", []string{"in.yaml:1: spec.pct: format is byte, and the package would have none"}},
 		"a spec without a required field":       {"the package makes one with the defaults", "            required: [image]\n", "", nil},
+		"a quantity":                            {"resource.Quantity of Go is in most definitions", "pct: {type: number}", `pct: {anyOf: [{type: integer}, {type: string}], pattern: "^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$", x-kubernetes-int-or-string: true}`, nil},
+		"a quantity with a default":             {"it is a text of the pattern", "pct: {type: number}", `pct: {anyOf: [{type: integer}, {type: string}], default: 1Gi, pattern: "^[0-9]+(Gi)?$", x-kubernetes-int-or-string: true}`, nil},
+		"a number with bounds, or a text":       {"each has its own", "pct: {type: number}", `pct: {default: 3, minimum: 1, maximum: 9, minLength: 2, maxLength: 4, x-kubernetes-int-or-string: true}`, nil},
+		"a number or a text that may be null":   {"null is a third", "pct: {type: number}", `pct: {nullable: true, pattern: "^[0-9]+%$", x-kubernetes-int-or-string: true}`, nil},
+		"quantities by name":                    {"the limits of a container are such a map", "pct: {type: number}", `pct: {type: object, additionalProperties: {pattern: "^[0-9]+(Gi)?$", x-kubernetes-int-or-string: true}}`, nil},
 		"a second version":                      {"import writes one, and no conversion", "  versions:\n", "  versions:\n  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}\n", []string{"in.yaml:1: version v1beta1 is served beside the one that is stored: import writes a package with one version"}},
 		"another kind":                          {"it is not there", "kind: Memcached,", "kind: Redis,", []string{"none of the objects is the CustomResourceDefinition of Memcached"}},
 		"a default that is not the first value": {"the order means nothing", "mode: {type: string, enum: [a, b]}", "mode: {type: string, enum: [a, b], default: b}", nil},
@@ -65,6 +71,41 @@ func TestImportTakesOverADefinition(t *testing.T) {
 				load(t, result.Files, "memcached")
 			}
 		})
+	}
+}
+
+// TestDescriptionsAreThoseOfTheDefinition imports a definition with and without descriptions: what is written in front of a
+// field becomes its description, which kubectl explain prints.
+func TestDescriptionsAreThoseOfTheDefinition(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("testdata/memcached.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := regexp.MustCompile(`, description: "Size[^"]*"|            description: MemcachedSpec.*\n|        description: Memcached is.*\n`)
+	for name, c := range map[string]struct {
+		reason, text string
+		want         []string
+	}{
+		"with descriptions":     {"they are kept", string(data), []string{"// MemcachedSpec defines the desired state", "// Size is the number of pods.", "// It is small."}},
+		"without descriptions":  {"nothing is said of a field that nothing is known of", of.ReplaceAllString(string(data), ""), []string{"// Memcached is as in the definition that was imported."}},
+		"with one for the kind": {"it is the next best", strings.Replace(string(data), "            description: MemcachedSpec defines the desired state\n", "", 1), []string{"// Memcached is the Schema for the memcacheds API.", "// Size is the number of pods.", "// It is small."}},
+	} {
+		result, err := importer.Import(t.Context(), objectsIn(t, c.text), importer.Options{Package: packageOf("memcached"), API: "Memcached"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range result.Files {
+			if strings.HasSuffix(f.Path, "memcached.cue") {
+				for _, line := range regexp.MustCompile(`(?m)^\s*// .*`).FindAllString(string(f.Content), -1)[1:] { // behind that of the package
+					got = append(got, strings.TrimSpace(line))
+				}
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", name, c.reason, diff)
+		}
 	}
 }
 

@@ -28,13 +28,7 @@ type schemaWriter struct {
 func (w *schemaWriter) fields(of *apiextensionsv1.JSONSchemaProps) {
 	for _, name := range slices.Sorted(maps.Keys(of.Properties)) {
 		p := of.Properties[name]
-		about := p.Description
-		if about == "" {
-			about = name + " is as in the definition that was imported."
-		}
-		for line := range strings.Lines(about) {
-			w.b.WriteString("// " + strings.TrimRight(line, "\r\n") + "\n")
-		}
+		comment(&w.b, p.Description)
 		mark := ""
 		switch {
 		case slices.Contains(of.Required, name) && p.Default == nil:
@@ -51,6 +45,14 @@ func (w *schemaWriter) fields(of *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
+// comment writes a description in front of a field. Without one there is nothing to say: what a comment says becomes the
+// description in the definition that the package generates, and kubectl explain prints it.
+func comment(b *strings.Builder, description string) {
+	for line := range strings.Lines(description) {
+		b.WriteString("// " + strings.TrimRight(line, "\r\n") + "\n")
+	}
+}
+
 // value writes the type of a schema, and its default.
 func (w *schemaWriter) value(s *apiextensionsv1.JSONSchemaProps) {
 	if s.Default != nil && len(s.Properties) == 0 {
@@ -60,10 +62,10 @@ func (w *schemaWriter) value(s *apiextensionsv1.JSONSchemaProps) {
 	}
 	var parts []string
 	switch {
-	case s.XIntOrString:
-		parts = append(parts, "(int | string)")
 	case len(s.Enum) > 0:
 		parts = append(parts, w.enum(s))
+	case s.XIntOrString:
+		parts = append(parts, w.intOrString(s))
 	case s.Type == "array" && s.Items != nil && s.Items.Schema != nil:
 		parts = append(parts, "[..."+w.inner(s.Items.Schema)+"]")
 	case s.Type == "object" && s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
@@ -83,7 +85,9 @@ func (w *schemaWriter) value(s *apiextensionsv1.JSONSchemaProps) {
 	default:
 		parts = append(parts, s.Type) // string and number are words of CUE
 	}
-	parts = append(parts, w.constraints(s)...)
+	if !s.XIntOrString {
+		parts = append(parts, w.constraints(s)...)
+	}
 	text := strings.Join(parts, " & ")
 	if s.Nullable {
 		text = "null | " + text
@@ -92,6 +96,17 @@ func (w *schemaWriter) value(s *apiextensionsv1.JSONSchemaProps) {
 		}
 	}
 	w.b.WriteString(text)
+}
+
+// intOrString writes the type of a number or a text, such as a quantity. The bounds of numbers and the patterns and lengths of
+// texts stay with their own type: behind both of them, CUE would drop the type that cannot have them.
+func (w *schemaWriter) intOrString(s *apiextensionsv1.JSONSchemaProps) string {
+	number := &apiextensionsv1.JSONSchemaProps{Minimum: s.Minimum, ExclusiveMinimum: s.ExclusiveMinimum, Maximum: s.Maximum, ExclusiveMaximum: s.ExclusiveMaximum}
+	text := &apiextensionsv1.JSONSchemaProps{Pattern: s.Pattern, MinLength: s.MinLength, MaxLength: s.MaxLength}
+	arm := func(word string, bounds *apiextensionsv1.JSONSchemaProps) string {
+		return strings.Join(append([]string{word}, w.constraints(bounds)...), " & ")
+	}
+	return "(" + arm("int", number) + " | " + arm("string", text) + ")"
 }
 
 // isPlain reports whether a text has no default, and no bound, which would be of bytes otherwise.

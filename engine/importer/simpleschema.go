@@ -59,7 +59,7 @@ func (s *simpleSchema) fields(path string, of map[string]any, depth int) {
 		}
 		switch v := of[name].(type) {
 		case map[string]any:
-			fmt.Fprintf(&s.b, "// %s is as in the definition that was imported.\n%s: {\n", name, label(name))
+			fmt.Fprintf(&s.b, "%s: {\n", label(name))
 			s.fields(at, v, depth+1)
 			s.b.WriteString("}\n")
 		case string:
@@ -81,10 +81,6 @@ func (s *simpleSchema) field(path, name, text string, depth int) {
 		s.refusef(path, "%v", err)
 		return
 	}
-	about := m["description"]
-	if about == "" {
-		about = name + " is as in the definition that was imported."
-	}
 	parts := append([]string{s.typeOf(path, strings.TrimSpace(kind), depth)}, s.constraints(path, strings.TrimSpace(kind), m)...)
 	value, mark := strings.Join(parts, " & "), "?"
 	switch {
@@ -95,9 +91,7 @@ func (s *simpleSchema) field(path, name, text string, depth int) {
 	default:
 		s.optional["spec"+path] = true
 	}
-	for line := range strings.Lines(about) {
-		s.b.WriteString("// " + strings.TrimRight(line, "\r\n") + "\n")
-	}
+	comment(&s.b, m["description"])
 	immutable := ""
 	if m["immutable"] == "true" {
 		immutable = " @crd(immutable)"
