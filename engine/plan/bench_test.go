@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -80,13 +81,16 @@ func (c catalog) Scope(ctx context.Context, kind schema.GroupVersionKind) (clust
 	return c[0].Scope(ctx, kind)
 }
 
+// planLimit is how long a plan of many resources of a dump may take.
+const planLimit = 10 * time.Second
+
 // BenchmarkPlan plans 1,000 resources of a dump, as the command does except for the worker processes.
 func BenchmarkPlan(b *testing.B) {
 	shops := manyShops(b)
 	for class, after := range map[plan.Class]string{plan.Unchanged: body, plan.Changed: strings.Replace(body, "web:1", "web:2", 1)} {
 		p := load(b, after)
 		b.Run(string(class), func(b *testing.B) {
-			defer machine.ReportProcessorTime(b)()
+			defer machine.LimitProcessorTime(b, planLimit)()
 			for b.Loop() {
 				by := evaluate.New(p, evaluate.Options{Templates: evaluate.TemplatesChecked})
 				got := make1(b, plan.Options{Cluster: shops, New: plan.Version{Program: p, Evaluates: by}, Parallel: runtime.GOMAXPROCS(0)})

@@ -61,13 +61,26 @@ func Eventually(t testing.TB, what string, check func() bool) {
 	}
 }
 
-// ReportProcessorTime makes a benchmark report how much processor time an operation takes, since the time by the clock is
-// that of all that the machine does. The returned function ends the measurement.
-func ReportProcessorTime(b *testing.B) (end func()) {
+// LimitProcessorTime makes a benchmark report how much processor time an operation takes, since the time by the clock is
+// that of all that the machine does, and fail if it is more than a limit, which is that of a usual machine. The returned
+// function ends the measurement.
+func LimitProcessorTime(b *testing.B, limit time.Duration) (end func()) {
 	b.Helper()
+	return limitOperations(b, func() int { return b.N }, b.ReportMetric, limit)
+}
+
+// limitOperations is LimitProcessorTime for what says how many operations there were, and notes what each of them took.
+func limitOperations(t testing.TB, operations func() int, report func(float64, string), limit time.Duration) (end func()) {
+	t.Helper()
+	limit = time.Duration(slowness() * float64(limit))
 	began := processTime()
 	return func() {
-		b.ReportMetric((processTime()-began).Seconds()/float64(max(1, b.N)), "cpu-s/op")
+		t.Helper()
+		each := (processTime() - began) / time.Duration(max(1, operations()))
+		report(each.Seconds(), "cpu-s/op")
+		if each > limit {
+			t.Errorf("an operation took %s of processor time, not at most %s", each.Round(time.Millisecond), limit)
+		}
 	}
 }
 
