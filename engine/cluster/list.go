@@ -21,10 +21,15 @@ func (l *Live) ListCached(ctx context.Context, s Selection) ([]*unstructured.Uns
 
 // ListLive implements Cluster.
 func (l *Live) ListLive(ctx context.Context, s Selection) ([]*unstructured.Unstructured, error) {
+	list := func() ([]*unstructured.Unstructured, error) { return List(ctx, l.Direct, s) }
 	if s.OnlyMetadata {
-		return listMetadata(ctx, l.Direct, s)
+		list = func() ([]*unstructured.Unstructured, error) { return listMetadata(ctx, l.Direct, s) }
 	}
-	return List(ctx, l.Direct, s)
+	found, err := list()
+	if unserved(err) {
+		return nil, &KindNotServedError{Kind: s.Kind}
+	}
+	return found, err
 }
 
 // metadataPage is how many objects one request for metadata returns.
