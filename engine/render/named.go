@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
@@ -24,5 +25,33 @@ func IsNamed(text, component string, o program.Object) bool {
 func isKind(ref object.Ref, word string) bool {
 	plural, singular := meta.UnsafeGuessKindToResource(ref.GroupVersionKind)
 	word, group, hasGroup := strings.Cut(strings.ToLower(word), ".")
-	return (word == plural.Resource || word == singular.Resource) && (!hasGroup || group == ref.Group)
+	short, hasShort := shortNames[ref.GroupKind()]
+	return (word == plural.Resource || word == singular.Resource || hasShort && word == short) && (!hasGroup || group == ref.Group)
+}
+
+// shortNames are those of the kinds of Kubernetes. Those of other kinds are in definitions, which a package does not have.
+var shortNames = map[schema.GroupKind]string{
+	{Kind: "ConfigMap"}:             "cm",
+	{Kind: "Endpoints"}:             "ep",
+	{Kind: "LimitRange"}:            "limits",
+	{Kind: "Namespace"}:             "ns",
+	{Kind: "PersistentVolume"}:      "pv",
+	{Kind: "PersistentVolumeClaim"}: "pvc",
+	{Kind: "Pod"}:                   "po",
+	{Kind: "ReplicationController"}: "rc",
+	{Kind: "ResourceQuota"}:         "quota",
+	{Kind: "Service"}:               "svc",
+	{Kind: "ServiceAccount"}:        "sa",
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: "crd",
+	{Group: "apps", Kind: "DaemonSet"}:                                "ds",
+	{Group: "apps", Kind: "Deployment"}:                               "deploy",
+	{Group: "apps", Kind: "ReplicaSet"}:                               "rs",
+	{Group: "apps", Kind: "StatefulSet"}:                              "sts",
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:           "hpa",
+	{Group: "batch", Kind: "CronJob"}:                                 "cj",
+	{Group: "networking.k8s.io", Kind: "Ingress"}:                     "ing",
+	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:               "netpol",
+	{Group: "policy", Kind: "PodDisruptionBudget"}:                    "pdb",
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:               "pc",
+	{Group: "storage.k8s.io", Kind: "StorageClass"}:                   "sc",
 }
