@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/evaluate"
@@ -175,6 +176,8 @@ func (r *shadowRun) connect(s streams) error {
 	if o.Ignore, err = r.flags.shadow.ignored(); err != nil {
 		return err
 	}
+	// It lists every kind that there is, and the API server warns of those that nobody should use any more.
+	on.config.WarningHandler = rest.NoWarnings{}
 	if o.Cluster, err = cluster.NewUncachedLive(on.config); err != nil {
 		return err
 	}

@@ -224,7 +224,7 @@ func (x *index) owns(ref cluster.Ref, m *metav1.PartialObjectMetadata, what even
 	id := ref.Identity()
 	var now []types.UID
 	if what == exists && m.DeletionTimestamp == nil {
-		now = x.ownersOf(m)
+		now = x.ownersOf(ref.GroupVersionKind, m)
 	}
 	for _, uid := range x.owners[id] {
 		if slices.Contains(now, uid) {
@@ -255,14 +255,18 @@ func (x *index) owns(ref cluster.Ref, m *metav1.PartialObjectMetadata, what even
 
 // ownersOf returns the UIDs of the resources that an object belongs to: by references, as those of most operators,
 // or by the UID in a label or an annotation, as those of kro and of this engine.
-func (x *index) ownersOf(m *metav1.PartialObjectMetadata) []types.UID {
+func (x *index) ownersOf(kind schema.GroupVersionKind, m *metav1.PartialObjectMetadata) []types.UID {
 	var out []types.UID
 	for _, r := range m.OwnerReferences {
 		if x.kinds[schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind()] {
 			out = append(out, r.UID)
 		}
 	}
-	for _, texts := range []map[string]string{m.Labels, m.Annotations} {
+	marks := []map[string]string{m.Labels, m.Annotations}
+	if isDerived(kind, m) {
+		marks = nil
+	}
+	for _, texts := range marks {
 		for _, text := range texts {
 			if _, known := x.byUID[types.UID(text)]; known {
 				out = append(out, types.UID(text))
@@ -271,6 +275,13 @@ func (x *index) ownersOf(m *metav1.PartialObjectMetadata) []types.UID {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// isDerived reports whether the labels and annotations of an object may be those of another one: a ReplicaSet has the
+// annotations of its Deployment, an EndpointSlice the labels of its Service, and both have that as their controller.
+// Endpoints have the labels of their Service, and no reference.
+func isDerived(kind schema.GroupVersionKind, m *metav1.PartialObjectMetadata) bool {
+	return metav1.GetControllerOfNoCopy(m) != nil || kind.GroupKind() == schema.GroupKind{Kind: "Endpoints"}
 }
 
 // selections finds the resources that have selected an object, or would now.

@@ -448,3 +448,35 @@ func TestAnEventThatWasReadConcernsNobody(t *testing.T) {
 		t.Errorf("the index keeps something of a resource that is gone: %+v", x)
 	}
 }
+
+func TestWhatOnlyRepeatsAMarkBelongsToNobody(t *testing.T) {
+	t.Parallel()
+	x := newIndex()
+	x.serve(siteKind.GroupKind())
+	site := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "u"}}
+	x.observe(siteKind, site, exists)
+	mark := map[string]string{"example.com/of": "u"}
+	by := func(apiVersion, kind string, controls bool) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, UID: "u", Controller: &controls}}
+	}
+	for name, row := range map[string]struct {
+		reason string
+		kind   schema.GroupVersionKind
+		meta   metav1.ObjectMeta
+		want   bool
+	}{
+		"a label":                  {"so kro marks its objects", configMaps, metav1.ObjectMeta{Labels: mark}, true},
+		"an annotation":            {"so this engine marks them", configMaps, metav1.ObjectMeta{Annotations: mark}, true},
+		"a reference":              {"so most operators do", configMaps, metav1.ObjectMeta{OwnerReferences: by("example.com/v1", "Site", true)}, true},
+		"a ReplicaSet":             {"it has the annotations of its Deployment", schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}, metav1.ObjectMeta{Annotations: mark, OwnerReferences: by("apps/v1", "Deployment", true)}, false},
+		"an EndpointSlice":         {"it has the labels of its Service", schema.GroupVersionKind{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}, metav1.ObjectMeta{Labels: mark, OwnerReferences: by("v1", "Service", true)}, false},
+		"Endpoints":                {"they have the labels of their Service, and no reference", schema.GroupVersionKind{Version: "v1", Kind: "Endpoints"}, metav1.ObjectMeta{Labels: mark}, false},
+		"Endpoints of a resource":  {"an operator has made them", schema.GroupVersionKind{Version: "v1", Kind: "Endpoints"}, metav1.ObjectMeta{OwnerReferences: by("example.com/v1", "Site", true)}, true},
+		"an owner that is no more": {"it does not control the object, and has not made it", configMaps, metav1.ObjectMeta{Labels: mark, OwnerReferences: by("v1", "ConfigMap", false)}, true},
+	} {
+		row.meta.Namespace, row.meta.Name = "default", "o"
+		if got := len(x.ownersOf(row.kind, &metav1.PartialObjectMetadata{ObjectMeta: row.meta})) > 0; got != row.want {
+			t.Errorf("%s: belongs to the resource: %t, want %t: %s", name, got, row.want, row.reason)
+		}
+	}
+}

@@ -290,3 +290,21 @@ func TestAShadowFollowsWhatHappens(t *testing.T) {
 	})
 	x.expectNoWrite()
 }
+
+// TestAShadowOfWhatThisEngineRunsIsTheSame has a user who may list everything: the ReplicaSets have the annotations of
+// their Deployment, and the API server warns of kinds that nobody should use any more.
+func TestAShadowOfWhatThisEngineRunsIsTheSame(t *testing.T) {
+	t.Parallel()
+	s := newEnv(t)
+	p := newTestPackage(t, "mirrored", shadowedBody)
+	s.StartOperator(p.Dir)
+	s.ExpectResourceReady(s.Create(p.Thing(s.Env, "one", map[string]any{"image": "web:1"})))
+	x := s.shadow("", harness.Suite.ControlPlane.Kubeconfig(), "--until-same", "--timeout", "2m", p.Dir)
+	if code := x.ExitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	x.expectState("one", shadow.Same)
+	if log := x.Log.From(0); strings.Contains(log, "Warning:") {
+		t.Errorf("it passes warnings on that are about nothing it does:\n%s", log)
+	}
+}
