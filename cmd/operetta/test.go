@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -140,7 +139,7 @@ func (o testOptions) run(ctx context.Context, s streams, args []string) error {
 		}
 	}
 	if o.output == formatJSON {
-		err = json.NewEncoder(s.out).Encode(all)
+		err = printJSON(s.out, all)
 	} else {
 		o.print(s, all)
 	}
