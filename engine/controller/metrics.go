@@ -22,14 +22,14 @@ import (
 )
 
 // serveMetrics makes a manager serve metrics at an address, and if that is secure, what is known of the last reconciles of
-// its resources; "" serves none.
+// its resources; "" and off serve none.
 //
 // The server of controller-runtime listens when the manager starts, and logs port 0 as it was given. This
 // one listens at once: an address that is taken is an error of New, and the log has the port that the
 // system chose for port 0. See record 54.
 func (m *Manager) serveMetrics() error {
 	mgr, o := m.manager, m.options
-	if o.MetricsAddress == "" {
+	if o.MetricsAddress == "" || o.MetricsAddress == off {
 		return nil
 	}
 	handler, err := metricsHandler(mgr, o)

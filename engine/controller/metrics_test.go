@@ -23,6 +23,18 @@ func TestAddressOfMetricsThatIsTakenEndsTheStart(t *testing.T) {
 	}
 }
 
+func TestMetricsAreNotServedAtTheAddressThatMeansOff(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ address, reason string }{
+		"no address": {"", "it is the default"},
+		"0":          {off, "operators of kubebuilder are told so, and so are the probes of this one"},
+	} {
+		if _, err := New(away, Options{InProcess: true, MetricsAddress: row.address, HealthAddress: row.address}); err != nil {
+			t.Errorf("%s: %v: %s", name, err, row.reason)
+		}
+	}
+}
+
 func TestACertificateThatIsMissingEndsTheStart(t *testing.T) {
 	t.Parallel()
 	_, err := New(away, Options{InProcess: true, MetricsAddress: "127.0.0.1:0", MetricsSecure: true, MetricsCertDir: t.TempDir()})
