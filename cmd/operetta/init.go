@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,8 +28,15 @@ It changes no file that exists, except for that copy.`
 // initFlags are the settings of `operetta init`.
 type initFlags struct{ group, kind, module string }
 
+// initialized is what operetta init has made, as JSON.
+type initialized struct {
+	// Files are the files of the package, and of the module if one was made.
+	Files []string `json:"files"`
+}
+
 func newInit(s streams) *cobra.Command {
 	var f initFlags
+	var output string
 	cmd := &cobra.Command{
 		Use:   "init [name]",
 		Short: "Make a new package with tests and a sample",
@@ -40,21 +48,35 @@ func newInit(s streams) *cobra.Command {
   operetta init queue --kind MessageQueue --group platform.example.com --module example.com/operators`,
 		Args:              usageArgs(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(_ *cobra.Command, args []string) error { return f.run(s, args) },
+		RunE:              func(_ *cobra.Command, args []string) error { return f.run(s, output, args) },
 	}
 	cmd.Flags().StringVar(&f.group, "group", "example.com", "API group of the custom resource")
 	cmd.Flags().StringVar(&f.kind, "kind", "", "kind of the custom resource; by default the name with a capital letter")
 	cmd.Flags().StringVar(&f.module, "module", "", "path of the CUE module, if one is made; by default the group and /operators")
+	outputFlag(cmd, &output, formatText, formatJSON)
 	return cmd
 }
 
-func (f initFlags) run(s streams, args []string) error {
+func (f initFlags) run(s streams, output string, args []string) error {
 	made, err := f.packageFiles(args)
 	if err != nil {
 		return usageError{err}
 	}
-	_, err = f.write(s, made)
-	return err
+	told := s
+	if output == formatJSON {
+		told.out = io.Discard
+	}
+	names, err := f.write(told, made)
+	switch {
+	case err != nil:
+		return err
+	case output == formatJSON:
+		return printJSON(s.out, initialized{append([]string{}, names...)}) // an empty list is no null
+	case len(made) > 0:
+		folder := filepath.Dir(names[0])
+		printLinef(s.out, "next: operetta vet ./%s && operetta test ./%s", folder, folder)
+	}
+	return nil
 }
 
 // write writes the files of a package, and makes the folder a module if it is in none. It changes no file that exists. It

@@ -33,6 +33,7 @@ func TestEveryFieldOfJSONHasARow(t *testing.T) {
 		"operetta crd --report":  {"it has no manifests", map[string]any{"": constraintsReport{}}},
 		"operetta crd migrate":   {"scripts wait for it", map[string]any{"": migrated{}}},
 		"operetta rbac --diff":   {"it is a list of these", map[string]any{"": change{}}},
+		"operetta init":          {"what was made", map[string]any{"": initialized{}}},
 		"operetta import":        {"what was made", map[string]any{"": imported{}}},
 		"operetta push":          {"what was pushed", map[string]any{"": pushed{}}},
 		"operetta version":       {"what is compared in a report", map[string]any{"": versions{}}},
@@ -66,6 +67,30 @@ func TestEveryCommandWithJSONIsListed(t *testing.T) {
 		}
 		if name := strings.TrimPrefix(cmd.CommandPath(), "operetta "); !slices.Contains(listed, name) {
 			t.Errorf("docs/json.md does not say what %s prints with -o json", name)
+		}
+	}
+}
+
+// TestEveryCommandPrintsJSON has the commands that need not, with the reasons.
+func TestEveryCommandPrintsJSON(t *testing.T) {
+	t.Parallel()
+	without := map[string]string{
+		"completion": "it is about other commands", "completion bash": "it prints a script", "completion fish": "it prints a script",
+		"completion powershell": "it prints a script", "completion zsh": "it prints a script", "help": "it is for people",
+		"new": "it is about another command", "dump": "it writes a file, which is JSON in an archive", "ui": "it serves pages",
+	}
+	root := newRoot(streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range shownCommands(root)[1:] {
+		name := strings.TrimPrefix(cmd.CommandPath(), "operetta ")
+		prints := false
+		if flag := cmd.Flags().Lookup("output"); flag != nil {
+			formats, ok := flag.Value.(*choice)
+			prints = ok && slices.Contains(formats.values, formatJSON)
+		}
+		if _, excused := without[name]; prints == excused {
+			t.Errorf("operetta %s: prints JSON: %t; need not: %t", name, prints, excused)
 		}
 	}
 }

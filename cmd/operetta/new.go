@@ -12,7 +12,7 @@ import (
 )
 
 const newCRLong = `Print a custom resource of a package that satisfies its schema. Required fields have made-up
-values. Optional fields are comments, with their defaults and descriptions.
+values. Optional fields are comments, with their defaults and descriptions; JSON has none.
 
 The default is the package in the current folder.`
 
@@ -39,7 +39,7 @@ func newWhat(args []string) error {
 }
 
 // newCRFlags are the settings of "operetta new cr".
-type newCRFlags struct{ name, namespace string }
+type newCRFlags struct{ name, namespace, output string }
 
 func newNewCR(s streams) *cobra.Command {
 	var f newCRFlags
@@ -55,6 +55,7 @@ func newNewCR(s streams) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&f.name, "name", "example", "name of the custom resource")
 	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "namespace of the custom resource; by default it has none, and kubectl uses its own")
+	outputFlag(cmd, &f.output, formatYAML, formatJSON)
 	return cmd
 }
 
@@ -70,7 +71,11 @@ func (f newCRFlags) run(ctx context.Context, s streams, args []string) error {
 	if of.Unmade != "" {
 		return fmt.Errorf("no custom resource can be made up: %s", of.Unmade)
 	}
-	text, err := f.text(of)
+	f.identify(of)
+	if f.output == formatJSON {
+		return printJSON(s.out, of.Sample)
+	}
+	text, err := textOf(of)
 	if err != nil {
 		return err
 	}
@@ -78,13 +83,17 @@ func (f newCRFlags) run(ctx context.Context, s streams, args []string) error {
 	return err
 }
 
-// text returns the custom resource with its optional fields in comments.
-func (f newCRFlags) text(of finding) (string, error) {
+// identify gives the custom resource its name and its namespace.
+func (f newCRFlags) identify(of finding) {
 	metadata := map[string]any{"name": f.name}
 	if f.namespace != "" && of.CRD.Spec.Scope == apiextensionsv1.NamespaceScoped {
 		metadata["namespace"] = f.namespace
 	}
 	of.Sample["metadata"] = metadata
+}
+
+// textOf returns the custom resource with its optional fields in comments.
+func textOf(of finding) (string, error) {
 	spec, _ := of.Sample["spec"].(map[string]any)
 	text, err := yamlOf(of.Sample)
 	if err != nil {
