@@ -248,8 +248,11 @@ func (p testedPackage) failedTests() []string {
 
 // print prints the tests that have failed, and how many there are.
 func (o testOptions) print(s streams, all []testedPackage) {
-	passed, failed := 0, 0
+	passed, failed, untested := 0, 0, 0
 	for _, p := range all {
+		if p.Error != "" {
+			untested++
+		}
 		for _, r := range p.Tests {
 			if len(r.Differences) == 0 {
 				passed++
@@ -264,7 +267,7 @@ func (o testOptions) print(s streams, all []testedPackage) {
 			printLinef(s.err, "note: %s has no tests; they are in files whose names end in _test.cue", p.Package)
 		}
 	}
-	printLinef(s.out, "%d passed, %d failed", passed, failed)
+	printLinef(s.out, "%d passed, %d failed%s", passed, failed, map[bool]string{true: "; " + count(untested, "package") + " could not be tested"}[untested > 0])
 	if o.explore {
 		printLinef(s.out, "%s", exploredSummary(all))
 		if untried := o.untriedSchedules(all); untried != "" {

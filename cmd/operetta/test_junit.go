@@ -23,8 +23,8 @@ type junitSuite struct {
 type junitCase struct {
 	Package string        `xml:"classname,attr"`
 	Name    string        `xml:"name,attr"`
-	File    string        `xml:"file,attr"`
-	Line    int           `xml:"line,attr"`
+	File    string        `xml:"file,attr,omitempty"`
+	Line    int           `xml:"line,attr,omitempty"`
 	Failure *junitFailure `xml:"failure,omitempty"`
 }
 
