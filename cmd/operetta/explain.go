@@ -281,8 +281,10 @@ func onScreen(w io.Writer, picture string) string {
 		return picture + "\n"
 	}
 	lines := strings.SplitAfter(picture, "\n")
-	if _, height, err := term.GetSize(int(file.Fd())); err == nil && len(lines) > height {
-		lines = append(lines[:max(0, height-2)], fmt.Sprintf("... and %d more lines\n", len(lines)-height+1))
+	// A terminal of a container has the height 0 until somebody sets it.
+	if _, height, err := term.GetSize(int(file.Fd())); err == nil && height > 0 && len(lines) > height {
+		all, kept := len(lines)-1, max(0, height-2) // nothing is behind the last line
+		lines = append(lines[:kept], fmt.Sprintf("... and %d more lines\n", all-kept))
 	}
 	const home, erase = escape + "[H", escape + "[2J"
 	return markTrusted(home+erase) + strings.Join(lines, "")
