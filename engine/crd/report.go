@@ -283,22 +283,26 @@ func said(s *schemaProps) []string {
 	return out
 }
 
-// sizes returns what a schema says of the size of a value, in words.
+// sizes returns what a schema says of the size of a value, in words, whose nouns are written in the singular here.
 func sizes(s *schemaProps) []string {
 	var out []string
 	for _, c := range []struct {
 		n    *int64
 		text string
 	}{
-		{s.MinLength, "at least %d characters"},
-		{s.MaxLength, "at most %d characters"},
-		{s.MinItems, "at least %d items"},
-		{s.MaxItems, "at most %d items"},
-		{s.MinProperties, "at least %d fields"},
-		{s.MaxProperties, "at most %d fields"},
+		{s.MinLength, "at least %d character"},
+		{s.MaxLength, "at most %d character"},
+		{s.MinItems, "at least %d item"},
+		{s.MaxItems, "at most %d item"},
+		{s.MinProperties, "at least %d field"},
+		{s.MaxProperties, "at most %d field"},
 	} {
-		if c.n != nil {
+		switch {
+		case c.n == nil:
+		case *c.n == 1:
 			out = append(out, fmt.Sprintf(c.text, *c.n))
+		default:
+			out = append(out, fmt.Sprintf(c.text+"s", *c.n))
 		}
 	}
 	return out
