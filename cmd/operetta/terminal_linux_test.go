@@ -30,3 +30,11 @@ func openTerminal(t *testing.T) (ctrl, tty *os.File) {
 	}
 	return ctrl, tty
 }
+
+// setHeight says how many lines a terminal has.
+func setHeight(t *testing.T, tty *os.File, lines uint16) {
+	t.Helper()
+	if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: lines, Col: 80}); err != nil {
+		t.Fatal(err)
+	}
+}

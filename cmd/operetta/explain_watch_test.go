@@ -3,8 +3,6 @@ package main
 import (
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 func TestAPictureIsCutOnlyToAHeightThatATerminalHas(t *testing.T) {
@@ -22,9 +20,7 @@ func TestAPictureIsCutOnlyToAHeightThatATerminalHas(t *testing.T) {
 	} {
 		_, tty := openTerminal(t)
 		defer tty.Close()
-		if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: row.height, Col: 80}); err != nil {
-			t.Fatal(err)
-		}
+		setHeight(t, tty, row.height)
 		got := onScreen(tty, picture)
 		if got = got[strings.LastIndex(got, "[2J")+len("[2J"):]; got != row.want {
 			t.Errorf("%s: %s: got %q, want %q", name, row.reason, got, row.want)
