@@ -11,6 +11,7 @@ import (
 
 	"cuelang.org/go/cue/literal"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
 	"operetta.dev/engine/check"
 	"operetta.dev/engine/program"
 )
@@ -98,6 +99,13 @@ func (a *api) header(b *strings.Builder) (imports []string) {
 		}
 		b.WriteString("}\n")
 	}
+	if scale := scaleOf(a.version); scale != (program.Scale{}) {
+		fmt.Fprintf(b, "scale: {replicas: %s, observed: %s", quote(scale.Replicas), quote(scale.Observed))
+		if scale.Selector != "" {
+			fmt.Fprintf(b, ", selector: %s", quote(scale.Selector))
+		}
+		b.WriteString("}\n")
+	}
 	b.WriteString("}\n")
 	w := &schemaWriter{imports: map[string]bool{}}
 	w.fields(a.spec())
@@ -119,6 +127,15 @@ func inComment(name string) string {
 	return literal.String.Quote(name)
 }
 
+// scaleOf returns the paths of the scale subresource of a version, or the zero value if there is none.
+func scaleOf(v apiextensionsv1.CustomResourceDefinitionVersion) program.Scale {
+	if v.Subresources == nil || v.Subresources.Scale == nil {
+		return program.Scale{}
+	}
+	scale := v.Subresources.Scale
+	return program.Scale{Replicas: scale.SpecReplicasPath, Observed: scale.StatusReplicasPath, Selector: ptr.Deref(scale.LabelSelectorPath, "")}
+}
+
 // compare returns what the package adds to a definition, for notes. It errors with a RefusedError if the definition that
 // the package generates is another one.
 func (a *api) compare(p *program.Program) (notes []string, err error) {
@@ -131,7 +148,11 @@ func (a *api) compare(p *program.Program) (notes []string, err error) {
 		got.Default = nil
 		notes = append(notes, a.at+": a resource without a spec gets one with the defaults, because no field of it is required")
 	}
-	if reasons := differences("spec", want, &got); len(reasons) > 0 {
+	reasons := differences("spec", want, &got)
+	if p.Meta().Versions[0].Scale != scaleOf(a.version) {
+		reasons = append(reasons, "the subresource scale would be another one")
+	}
+	if len(reasons) > 0 {
 		for i := range reasons {
 			reasons[i] = a.at + ": " + reasons[i]
 		}
