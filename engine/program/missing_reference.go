@@ -39,8 +39,31 @@ const notSet = " is optional, and not set"
 // missingReference returns the missing reference that causes an incomplete fault, and whether
 // there is one.
 func (e *evaluator) missingReference(f fault.Fault) (missingReference, bool) {
-	return missingReferenceOf(f, e.index, e.root)
+	if a, ok := missingReferenceOf(f, e.index, e.root); ok {
+		return a, true
+	}
+	return e.computedReference(f)
 }
+
+// computedReference returns the missing reference with a computed name that causes an incomplete fault. Only the evaluated value
+// tells the name.
+func (e *evaluator) computedReference(f fault.Fault) (missingReference, bool) {
+	if f.Code != fault.Incomplete || !e.index.SelectsComputed(f.Origin) {
+		return missingReference{}, false
+	}
+	text, ok := firstMissing(e.root.LookupPath(cue.ParsePath(f.Path)), maxOperators)
+	if !ok {
+		return missingReference{}, false
+	}
+	var path []string
+	for _, sel := range cue.ParsePath(text).Selectors() {
+		path = append(path, nameOf(sel))
+	}
+	return missingReference{Reference: syntax.Reference{Path: path, Position: f.Position}, whole: path}, true
+}
+
+// maxOperators bounds how deep an expression is searched for a reference.
+const maxOperators = 4
 
 // missingReferenceOf returns the missing reference that causes an incomplete fault of an evaluated package.
 func missingReferenceOf(f fault.Fault, x *syntax.Index, root cue.Value) (missingReference, bool) {

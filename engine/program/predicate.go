@@ -179,7 +179,7 @@ func scalarText(v cue.Value) (string, bool) {
 // missingIn returns why a predicate is unknown: its first missing reference, up to the first
 // field that does not exist, or else the error.
 func (c *componentEvaluator) missingIn(v cue.Value, err error) string {
-	if path, ok := firstMissing(v, 4); ok {
+	if path, ok := firstMissing(v, maxOperators); ok {
 		return path + notThere
 	}
 	for _, f := range fault.FromCUE(err, v) {

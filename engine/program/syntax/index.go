@@ -44,6 +44,8 @@ type Index struct {
 	declarations map[string][]Reading
 	// selections are the places at which names of them are selected.
 	selections map[fault.TokenPosition][]Selection
+	// computed are the places at which something is selected by a computed name, or below one.
+	computed map[fault.TokenPosition]bool
 	// needed are the references to fields of the spec, and whether a component always
 	// evaluates them, whatever the live objects and inputs are.
 	needed map[string]bool
@@ -116,6 +118,7 @@ func newReader(files []*ast.File) *reader {
 		readBy:       map[string][]string{},
 		edges:        map[string][]DerivedEdge{},
 		selections:   map[fault.TokenPosition][]Selection{},
+		computed:     map[fault.TokenPosition]bool{},
 		declarations: map[string][]Reading{},
 	}}
 }
