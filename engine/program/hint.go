@@ -15,6 +15,10 @@ import (
 // withHints adds hints to the faults of a package.
 func (s *Static) withHints(faults fault.Faults) fault.Faults {
 	for i, f := range faults {
+		if explained, is := s.explainPart(f); is {
+			faults[i] = explained
+			continue
+		}
 		switch a, missing := missingReferenceOf(f, s.index, s.value); {
 		case f.Hint != "":
 		case f.Name != "":
