@@ -3,6 +3,7 @@ package fault
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,9 +62,15 @@ func FromCUE(err error, v cue.Value) Faults {
 		}
 		groups[path] = append(groups[path], e)
 	}
+	for _, path := range paths {
+		moveToEntries(path, groups)
+	}
 	var out Faults
 	for _, path := range paths {
 		code := classify(v, path, err)
+		if len(groups[path]) == 0 {
+			continue // it is said elsewhere
+		}
 		for _, f := range faultsAt(path, groups) {
 			f.Code = code
 			if !slices.ContainsFunc(out, f.says) {
@@ -99,6 +106,50 @@ func faultsAt(path string, groups map[string][]errors.Error) Faults {
 		out = append(out, faultOf(path, errs[0])) // an error is never nothing
 	}
 	return out
+}
+
+// moveToEntries moves what is said of a map to its entries. Where a map has a default, CUE says at the map which type an entry must have,
+// and at the entry only that it is not that of the default. It says that of each entry, whether its type is right or not.
+func moveToEntries(path string, groups map[string][]errors.Error) {
+	if !slices.ContainsFunc(groups[path], isDisjunction) {
+		return
+	}
+	moved := false
+	groups[path] = slices.DeleteFunc(groups[path], func(e errors.Error) bool {
+		at := e.InputPositions()
+		if _, is := conflictOf(e); !is || len(at) == 0 || !at[0].IsValid() {
+			return false
+		}
+		entry, found := entryAt(at[0], path, groups)
+		if found {
+			groups[entry], moved = append(groups[entry], e), true
+		}
+		return found
+	})
+	for below, errs := range groups {
+		if moved && isBelow(below, path) {
+			groups[below] = slices.DeleteFunc(errs, func(e errors.Error) bool { return formatOf(e) == notAllowed })
+		}
+	}
+}
+
+// entryAt returns the field below a path that has errors and whose value is at a place: an error names the value, or the label before
+// it.
+func entryAt(at token.Pos, path string, groups map[string][]errors.Error) (entry string, found bool) {
+	closest := -1
+	for _, below := range slices.Sorted(maps.Keys(groups)) {
+		if !isBelow(below, path) {
+			continue
+		}
+		for _, e := range groups[below] {
+			for _, pos := range e.InputPositions() {
+				if PositionAt(pos) == PositionAt(at) && pos.Offset() <= at.Offset() && pos.Offset() > closest {
+					entry, found, closest = below, true, pos.Offset()
+				}
+			}
+		}
+	}
+	return entry, found
 }
 
 // noise is what decides which errors of a field say nothing.

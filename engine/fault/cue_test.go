@@ -183,6 +183,26 @@ x: #S & {m: z: 7}`,
 x: #S & {m: x: 7}`,
 			[]string{"x.m.x: invalid value 7 (out of bound <5)"},
 		},
+		"an entry of another type": {
+			"CUE says at the map what the type is, and at the entry what the default is", `#S: m: {[string]: string} | *{a: "x"}
+x: #S & {m: a: 1}`,
+			[]string{"x.m.a: invalid value 1 (must be string)"},
+		},
+		"an entry of another type, with the default first": {
+			"the order of the alternatives is the author's", `#S: m: *{a: "x"} | {[string]: string}
+x: #S & {m: {b: "y", a: 1}}`,
+			[]string{"x.m.a: invalid value 1 (must be string)"},
+		},
+		"an entry of another type beside an empty map": {
+			"that the default has no such entry says nothing", `#S: m: {[string]: string} | *{}
+x: #S & {m: a: 1}`,
+			[]string{"x.m.a: invalid value 1 (must be string)"},
+		},
+		"several entries of another type": {
+			"CUE names one of them; that the default has none of them says nothing", `#S: m: {[string]: string} | *{}
+x: #S & {m: {a: 1, b: 2, c: "z"}}`,
+			[]string{"x.m.a: invalid value 1 (must be string)"},
+		},
 		"a misspelled field": {
 			"no alternative has it", `#S: m: {a: int | *1} | *{a: 1}
 x: #S & {m: b: 7}`,
