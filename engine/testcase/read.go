@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"cuelang.org/go/cue"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/fault"
@@ -101,11 +103,39 @@ func (t Test) given(p *program.Program) (render.Input, error) {
 	if steps, err := t.steps(); err == nil && slices.ContainsFunc(steps, func(s step) bool { return s.Config != nil }) && in.Config == nil {
 		in.Config = map[string]any{} // so that the operator looks for it
 	}
-	for _, name := range fieldNames(t.value.LookupPath(cue.ParsePath("given.others"))) {
+	others := t.value.LookupPath(cue.ParsePath("given.others"))
+	for _, name := range fieldNames(others) {
 		in.Manifests = append(in.Manifests, given.Others[name])
+	}
+	if wrong := unidentified(others, given.Others); len(wrong) > 0 {
+		return render.Input{}, wrong
 	}
 	in.Manifests = append(in.Manifests, t.undefined(in.Manifests)...)
 	return in, nil
+}
+
+// unidentified returns a fault for each object of others that lacks what identifies it.
+func unidentified(v cue.Value, others map[string]map[string]any) (out fault.Faults) {
+	for _, name := range fieldNames(v) {
+		for _, f := range missingIdentity(others[name]) {
+			at := v.LookupPath(cue.MakePath(cue.Str(name)))
+			f.Position, f.Path = program.PositionOf(at), cue.MakePath(cue.Str("given"), cue.Str("others"), cue.Str(name)).String()
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// missingIdentity returns a fault for each field that identifies an object and that it does not have.
+func missingIdentity(o map[string]any) (out fault.Faults) {
+	for _, field := range []struct{ path, example string }{
+		{"apiVersion", `apiVersion: "v1"`}, {"kind", `kind: "ConfigMap"`}, {"metadata.name", `metadata: name: "settings"`},
+	} {
+		if text, _, err := unstructured.NestedString(o, strings.Split(field.path, ".")...); err != nil || text == "" {
+			out = append(out, fault.Fault{Message: "it has no " + field.path, Hint: "an object of others needs apiVersion, kind and metadata.name, as in " + field.example})
+		}
+	}
+	return out
 }
 
 // undefined returns the definitions of the kinds that none of the given objects defines.

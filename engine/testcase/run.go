@@ -100,15 +100,19 @@ func (t Test) run(ctx context.Context, p *program.Program, covered *coverage) []
 func (t Test) miswritten() []Difference {
 	var out []Difference
 	for _, f := range t.faults {
-		text := f.Text()
-		if f.Hint != "" {
-			text += " (" + f.Hint + ")"
-		}
 		at := f.Position
 		at.Use = "" // the contract is used by the package, and its line says nothing about the test
-		out = append(out, Difference{Position: at, Message: text})
+		out = append(out, Difference{Position: at, Message: withHint(f)})
 	}
 	return out
+}
+
+// withHint returns what a fault says, with what to write instead.
+func withHint(f fault.Fault) string {
+	if f.Hint == "" {
+		return f.Text()
+	}
+	return f.Text() + " (" + f.Hint + ")"
 }
 
 // wrong returns an error as the only differences of a test.
@@ -116,7 +120,7 @@ func (t Test) wrong(err error) []Difference {
 	if faults, ok := errors.AsType[fault.Faults](err); ok {
 		var out []Difference
 		for _, f := range faults {
-			out = append(out, Difference{Position: f.Position, Message: f.Text()})
+			out = append(out, Difference{Position: f.Position, Message: withHint(f)})
 		}
 		return out
 	}

@@ -223,12 +223,19 @@ func (r *run) changeOther(name string, change map[string]any) error {
 		delete(r.others, name)
 		return r.session.World().Delete(ref)
 	}
-	if before == nil {
+	created := before == nil
+	if created {
 		before = map[string]any{}
 	}
 	merged, err := mergePatch(before, change)
 	if err != nil {
 		return err
+	}
+	if wrong := missingIdentity(merged); len(wrong) > 0 {
+		if created {
+			return fmt.Errorf("given.others has no such object, so that it is a new one, and %s (%s)", wrong[0].Message, wrong[0].Hint)
+		}
+		return fmt.Errorf("%s (%s)", wrong[0].Message, wrong[0].Hint)
 	}
 	r.others[name] = merged
 	_, err = r.session.Put(merged)
