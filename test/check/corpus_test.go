@@ -25,6 +25,7 @@ var corpus = []string{
 	"test/e2e/packages/queue",
 	"test/e2e/packages/team",
 	"test/e2e/testdata/corpus",
+	"test/check/testdata/deadline",
 	"test/scale/packages/batch",
 	"test/scale/packages/chain",
 }
