@@ -16,6 +16,8 @@ type branch struct {
 	choices []choice
 	// usual is the choice to take if any does.
 	usual int
+	// rare are choices that are tried once, and in no pairs. A selection has their numbers behind those of choices.
+	rare []choice
 }
 
 // A choice is one way to write a field. Exactly one of the parts after made is set, or none if it is left out.
@@ -29,6 +31,8 @@ type choice struct {
 	coincides bool
 	// listed is true if the value is one of those that the schema lists, of an enumeration or true and false.
 	listed bool
+	// odd is true if the key of a map is one that most names cannot have.
+	odd bool
 
 	// literal returns the value, for the element of a number of the lists around it.
 	literal func(element int) any
@@ -90,6 +94,8 @@ type splitter struct {
 	// bound is how many cases there may be, and parts are what there is too much of for that.
 	bound int
 	parts []Truncation
+	// rare are the rare choices of lists and maps, by the path of the field.
+	rare map[string][]choice
 }
 
 // structure returns the node of a struct. It has one choice only, so that its fields are branches of their own.
@@ -120,6 +126,9 @@ func (s *splitter) node(schema *apiextensionsv1.JSONSchemaProps, path string, op
 	})
 	if n != nil {
 		n.dropsEmpty = optional && whole
+	}
+	if n != nil && n.branch != nil {
+		n.branch.rare = s.rare[path]
 	}
 	return n
 }
@@ -230,6 +239,7 @@ func (s *splitter) list(schema *apiextensionsv1.JSONSchemaProps, path string, de
 		}
 		out = append(out, c)
 	}
+	s.rare[path] = rareLists(schema, out, element)
 	return out
 }
 
@@ -248,10 +258,11 @@ func (s *splitter) mapping(schema *apiextensionsv1.JSONSchemaProps, path string,
 		}
 		c := choice{label: manyOf(n, "key"), entries: []entry{}, made: n > 0, coincides: n > 1}
 		for i := range n {
-			c.entries = append(c.entries, entry{"key" + suffix(i), value})
+			c.entries = append(c.entries, entry{madeKey + suffix(i), value})
 		}
 		out = append(out, c)
 	}
+	s.rare[path] = rareMaps(schema, out, value)
 	return out
 }
 

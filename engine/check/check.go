@@ -140,6 +140,9 @@ func Run(ctx context.Context, p *program.Program, o Options) (Report, error) {
 	}
 	selections = selections[:c.report.Cases]
 	c.report.count(cover, selections)
+	if err := c.rare(ctx); err != nil {
+		return Report{}, err
+	}
 	if err := c.ineffective(ctx, selections); err != nil {
 		return Report{}, err
 	}
@@ -215,7 +218,7 @@ func newChecker(p *program.Program, o Options) (c *checker, unmade string) {
 	if err != nil {
 		return nil, err.Error()
 	}
-	s := &splitter{compared: comparedOf(p), counted: countedOf(p), samples: map[string]*sample{}, bound: cmp.Or(o.Bound, DefaultBound)}
+	s := &splitter{compared: comparedOf(p), counted: countedOf(p), samples: map[string]*sample{}, rare: map[string][]choice{}, bound: cmp.Or(o.Bound, DefaultBound)}
 	spec := version.Schema.OpenAPIV3Schema.Properties["spec"]
 	n := s.node(&spec, "spec", false, 0)
 	if n == nil {
@@ -292,7 +295,7 @@ func (c *checker) add(ctx context.Context, s selection) error {
 		c.report.Refused++
 	case out.ready:
 		c.report.Ready++
-		c.settled = append(c.settled, readyCase{s, out.settled, out.given})
+		c.settled = append(c.settled, readyCase{s, out.settled, out.given, out.keyed})
 	case len(out.problems) == 0 && !out.known:
 		c.report.Undecided++
 		if c.report.Rejected == nil {
@@ -300,19 +303,24 @@ func (c *checker) add(ctx context.Context, s selection) error {
 		}
 	}
 	if len(c.options.Known) > 0 && !out.refused {
-		c.ended = append(c.ended, readyCase{s, out.settled, out.given})
+		c.ended = append(c.ended, readyCase{s, out.settled, out.given, out.keyed})
 	}
 	for _, path := range out.held {
 		c.held[path] = true
 	}
 	for _, p := range out.problems {
-		if !c.known[p.key()] {
-			c.known[p.key()] = true
-			c.found = append(c.found, found{p, s})
-			c.tell(found{p, s})
-		}
+		c.note(p, s)
 	}
 	return nil
+}
+
+// note notes a problem of a case, if it is new.
+func (c *checker) note(p problem, s selection) {
+	if !c.known[p.key()] {
+		c.known[p.key()] = true
+		c.found = append(c.found, found{p, s})
+		c.tell(found{p, s})
+	}
 }
 
 // tell tells a finding, unless another case may show that it is none, or there are too many.

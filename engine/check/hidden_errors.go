@@ -35,6 +35,8 @@ type readyCase struct {
 	selection selection
 	session   program.Session
 	given     []map[string]any
+	// keyed is true if a name contains the key of a map.
+	keyed bool
 }
 
 // hidden finds defaults that hide an error: the alternative that they stand for fails in every case in which it is

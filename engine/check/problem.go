@@ -1,7 +1,9 @@
 package check
 
 import (
+	"regexp"
 	"slices"
+	"strings"
 
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
@@ -24,8 +26,12 @@ type problem struct {
 
 // key is what the same problem has in all cases: its place, but not the values in its message.
 func (p problem) key() string {
-	return p.fault.Position.String() + " " + p.fault.Path + " " + p.fault.Code.String()
+	path := furtherKey.ReplaceAllString(p.fault.Path, madeKey)
+	return p.fault.Position.String() + " " + strings.ReplaceAll(path, `"`, "") + " " + p.fault.Code.String()
 }
+
+// furtherKey matches the keys of a map behind the first one: what is wrong with them is the same.
+var furtherKey = regexp.MustCompile(`\b` + madeKey + `-[0-9]+\b`)
 
 // place is where the problem is in the text. Its path may differ with the values of Secrets, whose words are in no message.
 func (p problem) place() string {
@@ -52,7 +58,9 @@ type outcome struct {
 	held []string
 	// settled is what was evaluated in the end, and given are the objects of inputs by then.
 	settled program.Session
-	given   []map[string]any
+	// keyed is true if a name contains the key of a map.
+	keyed bool
+	given []map[string]any
 }
 
 // add adds a problem, once.

@@ -30,7 +30,7 @@ func newMaker(p *program.Program, spec *node, branches []*branch) *maker {
 	m := &maker{program: p, spec: spec, branches: branches, numbers: map[*branch]int{}, widest: maxElements}
 	for i, b := range branches {
 		m.numbers[b] = i
-		for _, c := range b.choices {
+		for _, c := range slices.Concat(b.choices, b.rare) {
 			m.widest = max(m.widest, len(c.elements), len(c.entries))
 		}
 	}
@@ -50,6 +50,8 @@ type madeResource struct {
 	inputs map[string][]map[string]any
 	// samples are the values in them for which another one may do as well.
 	samples []*sample
+	// odd is the odd key that a map has, and the path of the map.
+	odd struct{ path, key string }
 }
 
 // make returns the resource of a selection.
@@ -118,7 +120,7 @@ func (m *maker) plain(n *node, s selection, element int, out *madeResource) (any
 	if n.branch != nil {
 		number := m.numbers[n.branch]
 		out.used[number] = true
-		c = n.choices[s[number]]
+		c = n.choice(s[number])
 	}
 	out.invented = out.invented || c.made
 	out.coincides = out.coincides || c.coincides && (c.elements != nil || c.entries != nil)
@@ -147,9 +149,21 @@ func (m *maker) plain(n *node, s selection, element int, out *madeResource) (any
 	for i, e := range c.entries {
 		v, _ := m.value(e.node, s, m.widest*element+i, out)
 		value[e.key+suffix(element)] = v
+		if c.odd {
+			out.odd.path, out.odd.key = n.branch.path, e.key
+			continue
+		}
 		out.inventions = append(out.inventions, e.key)
 	}
 	return value, true
+}
+
+// choice returns the choice of a number: a rare one, if it is beyond the others.
+func (n *node) choice(number int) choice {
+	if number < len(n.choices) {
+		return n.choices[number]
+	}
+	return n.branch.rare[number-len(n.choices)]
 }
 
 // scalar returns the value of a choice that is no struct, list or map, and false if it is left out.

@@ -81,7 +81,7 @@ func newSide(p *program.Program, version string) (*side, error) {
 	if out.server, err = conform.NewServer(definition, version); err != nil {
 		return nil, err
 	}
-	splitter := &splitter{compared: map[string][]any{}, bound: maxTrips}
+	splitter := &splitter{compared: map[string][]any{}, rare: map[string][]choice{}, bound: maxTrips}
 	spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 	if n := splitter.node(&spec, "spec", false, 0); n != nil {
 		out.branches = splitter.branches

@@ -64,7 +64,10 @@ func (c *checker) try(ctx context.Context, s selection, repeats bool) (outcome, 
 	}
 	t.out.settled, t.out.given = t.evaluator.last, t.inputsGiven()
 	t.out.ready, _ = t.world.Ready(t.ref)
-	if t.out.ready {
+	if t.odd.path != "" {
+		return t.out, nil // the names are all that matters
+	}
+	if t.out.keyed = t.keyed(); t.out.ready {
 		err := t.changeAndRevert(ctx, put)
 		return t.out, err
 	}
@@ -244,6 +247,13 @@ func (t *trial) look(ctx context.Context) error {
 		}
 		if f.Position.IsZero() {
 			f.Position = at[f.Path]
+		}
+		if t.odd.path != "" {
+			odd, is := t.oddFault(ctx, d.Components, f)
+			if !is {
+				continue
+			}
+			f = odd
 		}
 		t.out.add(problem{fault: f, live: t.liveObjects(), early: !t.began, isOwn: own[f.Path]})
 	}
