@@ -62,7 +62,7 @@ type imported struct {
 func newImport(s streams) *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
-		Use:   "import NAME -f FILE",
+		Use:   "import FOLDER -f FILE",
 		Short: "Make a package of objects in YAML",
 		Long:  importLong,
 		Example: `  helm template shop ./chart | operetta import shop --release shop -f -
@@ -85,11 +85,15 @@ func newImport(s streams) *cobra.Command {
 	return cmd
 }
 
-func (f importFlags) run(ctx context.Context, s streams, name string) error {
+func (f importFlags) run(ctx context.Context, s streams, folder string) error {
 	if len(f.files) == 0 {
 		return usageError{errors.New("-f FILE is missing: what is to be imported")}
 	}
-	p := scaffold.Package{Name: name, Group: f.group, Kind: cmp.Or(f.kind, scaffold.KindOf(name))}
+	at, err := newPackageAt(folder)
+	if err != nil {
+		return err
+	}
+	p := scaffold.Package{Name: at.name, Group: f.group, Kind: cmp.Or(f.kind, scaffold.KindOf(at.name))}
 	if err := p.Check(); err != nil {
 		return usageError{err}
 	}
@@ -107,16 +111,16 @@ func (f importFlags) run(ctx context.Context, s streams, name string) error {
 	if err != nil {
 		return err
 	}
-	return f.writeImported(s, name, result)
+	return f.writeImported(s, at, result)
 }
 
 // writeImported writes the package, and says what was made.
-func (f importFlags) writeImported(s streams, name string, result importer.Result) error {
+func (f importFlags) writeImported(s streams, at newPackage, result importer.Result) error {
 	told := s
 	if f.output == formatJSON {
 		told.out = io.Discard
 	}
-	made, err := f.write(told, result.Files)
+	made, err := f.write(told, at, result.Files)
 	if err != nil {
 		return err
 	}
@@ -126,18 +130,19 @@ func (f importFlags) writeImported(s streams, name string, result importer.Resul
 	if f.output == formatJSON {
 		return printJSON(s.out, imported{made, result.Objects, result.Components, result.Notes})
 	}
-	printLinef(s.out, "%s", nextOf(name, result))
+	printLinef(s.out, "%s", nextOf(at.folder, result))
 	return nil
 }
 
 // nextOf says what a package has, and what to do next.
-func nextOf(name string, result importer.Result) string {
+func nextOf(folder string, result importer.Result) string {
+	folder = asArgument(folder)
 	if result.Objects == 0 {
-		return fmt.Sprintf("a kind with its schema, and no component yet; next: write components, and operetta vet ./%s", name)
+		return fmt.Sprintf("a kind with its schema, and no component yet; next: write components, and operetta vet %s", folder)
 	}
-	next := fmt.Sprintf("%s in %s; next: operetta vet ./%s", count(result.Objects, "object"), count(result.Components, "component"), name)
+	next := fmt.Sprintf("%s in %s; next: operetta vet %s", count(result.Objects, "object"), count(result.Components, "component"), folder)
 	if slices.ContainsFunc(result.Files, func(f scaffold.File) bool { return strings.HasSuffix(f.Path, source.TestSuffix) }) {
-		next += " && operetta test ./" + name
+		next += " && operetta test " + folder
 	}
 	return next
 }

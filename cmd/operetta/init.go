@@ -9,19 +9,21 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"operetta.dev/engine/scaffold"
 )
 
 const initLong = `Make a new operator package: a folder with the package, its tests and a sample resource, which pass
-operetta vet and operetta test at once.
+operetta vet and operetta test at once. The folder may have any path. It must be new or empty, and
+its name is the name of the package.
 
-The package belongs to the CUE module of the current folder or of a folder above it. If there is
-none, one is made in the current folder. The module gets a copy of the contract and the Kubernetes
-types in cue.mod/pkg, so that editors, cue vet and cue export understand the package without a
-registry; operetta itself uses those that it was built with. Without a name, only this copy is
-brought up to date, as after an upgrade of operetta.
+The package belongs to the CUE module of its folder or of a folder above it. If there is none, one is
+made in the current folder, or next to the package if that is not in the current folder. The module
+gets a copy of the contract and the Kubernetes types in cue.mod/pkg, so that editors, cue vet and
+cue export understand the package without a registry; operetta itself uses those that it was built
+with. Without a folder, only this copy is brought up to date, as after an upgrade of operetta.
 
 It changes no file that exists, except for that copy.`
 
@@ -38,7 +40,7 @@ func newInit(s streams) *cobra.Command {
 	var f initFlags
 	var output string
 	cmd := &cobra.Command{
-		Use:   "init [name]",
+		Use:   "init [folder]",
 		Short: "Make a new package with tests and a sample",
 		Long:  initLong,
 		Example: `  operetta init greeter
@@ -46,9 +48,11 @@ func newInit(s streams) *cobra.Command {
   operetta test ./greeter
 
   operetta init queue --kind MessageQueue --group platform.example.com --module example.com/operators`,
-		Args:              usageArgs(cobra.MaximumNArgs(1)),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(_ *cobra.Command, args []string) error { return f.run(s, output, args) },
+		Args: usageArgs(cobra.MaximumNArgs(1)),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return f.run(s, output, args) },
 	}
 	cmd.Flags().StringVar(&f.group, "group", "example.com", "API group of the custom resource")
 	cmd.Flags().StringVar(&f.kind, "kind", "", "kind of the custom resource; by default the name with a capital letter")
@@ -58,31 +62,70 @@ func newInit(s streams) *cobra.Command {
 }
 
 func (f initFlags) run(s streams, output string, args []string) error {
-	made, err := f.packageFiles(args)
+	at, made, err := f.packageFiles(args)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
 	told := s
 	if output == formatJSON {
 		told.out = io.Discard
 	}
-	names, err := f.write(told, made)
+	names, err := f.write(told, at, made)
 	switch {
 	case err != nil:
 		return err
 	case output == formatJSON:
 		return printJSON(s.out, initialized{append([]string{}, names...)}) // an empty list is no null
 	case len(made) > 0:
-		folder := filepath.Dir(names[0])
-		printLinef(s.out, "next: operetta vet ./%s && operetta test ./%s", folder, folder)
+		folder := asArgument(at.folder)
+		printLinef(s.out, "next: operetta vet %s && operetta test %s", folder, folder)
 	}
 	return nil
 }
 
-// write writes the files of a package, and makes the folder a module if it is in none. It changes no file that exists. It
+// packageFiles returns the package that an argument names, with its files, or none.
+func (f initFlags) packageFiles(args []string) (newPackage, []scaffold.File, error) {
+	if len(args) == 0 {
+		return newPackage{}, nil, nil
+	}
+	at, err := newPackageAt(args[0])
+	if err != nil {
+		return at, nil, err
+	}
+	made, err := scaffold.Package{Name: at.name, Group: f.group, Kind: cmp.Or(f.kind, scaffold.KindOf(at.name))}.Files()
+	if err != nil {
+		return at, nil, usageError{err}
+	}
+	return at, made, nil
+}
+
+// asArgument returns a folder as commands take one that is below the current one.
+func asArgument(folder string) string {
+	if filepath.IsLocal(folder) && folder != "." {
+		return "./" + folder
+	}
+	return folder
+}
+
+// A newPackage is where a package is to be made. The zero value stands for none: only the module is brought up to date.
+type newPackage struct {
+	// folder is the folder of the package, and name that folder's name and that of the package.
+	folder, name string
+}
+
+// newPackageAt returns the package that has a folder, which may be written in any way: as a name, a path or a dot.
+func newPackageAt(folder string) (newPackage, error) {
+	if folder == "" {
+		return newPackage{}, nil // it has no name, as the check of the package says
+	}
+	whole, err := filepath.Abs(folder)
+	return newPackage{filepath.Clean(folder), filepath.Base(whole)}, err
+}
+
+// write writes the files of a package, and makes a module for it if it is in none. It changes no file that exists. It
 // returns the names of what it has made.
-func (f initFlags) write(s streams, made []scaffold.File) (names []string, err error) {
-	root, known, err := moduleRoot()
+func (f initFlags) write(s streams, at newPackage, made []scaffold.File) (names []string, err error) {
+	root, known, err := at.moduleRoot()
 	if err != nil {
 		return nil, err
 	}
@@ -90,30 +133,27 @@ func (f initFlags) write(s streams, made []scaffold.File) (names []string, err e
 	if err != nil {
 		return nil, usageError{err}
 	}
-	if err := absent(".", made); err != nil {
-		return nil, err
+	if len(made) > 0 {
+		if err := empty(at.folder); err != nil {
+			return nil, err
+		}
+	}
+	for i, file := range made {
+		made[i].Path = strings.TrimPrefix(file.Path, at.name+"/")
 	}
 	for _, w := range []struct {
 		root  string
 		files []scaffold.File
-	}{{".", made}, {root, module}} {
+	}{{at.folder, made}, {root, module}} {
 		if err := writeFiles(w.root, w.files); err != nil {
 			return nil, err
 		}
 		for _, m := range w.files {
-			names = append(names, filepath.FromSlash(m.Path))
+			names = append(names, filepath.Join(w.root, filepath.FromSlash(m.Path)))
 			printLinef(s.out, "made %s", names[len(names)-1])
 		}
 	}
 	return names, refreshContract(s, root)
-}
-
-// packageFiles returns the files of the package that an argument names, or none.
-func (f initFlags) packageFiles(args []string) ([]scaffold.File, error) {
-	if len(args) == 0 {
-		return nil, nil
-	}
-	return scaffold.Package{Name: args[0], Group: f.group, Kind: cmp.Or(f.kind, scaffold.KindOf(args[0]))}.Files()
 }
 
 // moduleFiles returns what makes a folder a module, or nothing if it is one.
@@ -131,29 +171,54 @@ func (f initFlags) moduleFiles(root string, known bool) ([]scaffold.File, error)
 	return files, nil
 }
 
-// moduleRoot returns the folder of the CUE module that the current folder is in, and whether there is one.
-// Without one it is the current folder.
-func moduleRoot() (root string, known bool, err error) {
+// moduleRoot returns the folder of the CUE module that the package is in, and whether there is one. Without one it is the
+// current folder if the package is in that, and otherwise the folder around the package.
+func (n newPackage) moduleRoot() (root string, known bool, err error) {
 	here, err := os.Getwd()
 	if err != nil {
 		return "", false, err
 	}
-	for at := here; ; at = filepath.Dir(at) {
-		if _, err := os.Stat(filepath.Join(at, "cue.mod", "module.cue")); err == nil {
-			return at, true, nil
+	start, err := filepath.Abs(n.folder)
+	if err != nil {
+		return "", false, err
+	}
+	for at := start; ; at = filepath.Dir(at) {
+		if fileExists(filepath.Join(at, "cue.mod", "module.cue")) {
+			return shorter(here, at), true, nil
 		}
 		if at == filepath.Dir(at) {
-			return here, false, nil
+			break
 		}
 	}
+	if within, err := filepath.Rel(here, start); err == nil && filepath.IsLocal(within) {
+		return ".", false, nil
+	}
+	return filepath.Dir(n.folder), false, nil
 }
 
-// absent errors if one of some files exists.
-func absent(root string, files []scaffold.File) error {
-	for _, f := range files {
-		name := filepath.Join(root, filepath.FromSlash(f.Path))
-		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s exists already, and nothing was changed", name)
+// shorter returns a folder as it is, or relative to the current one if that is shorter.
+func shorter(here, folder string) string {
+	if within, err := filepath.Rel(here, folder); err == nil && len(within) < len(folder) {
+		return within
+	}
+	return folder
+}
+
+// empty errors if a folder exists and has something in it. What begins with a dot, such as .git, and the files of the module do
+// not count.
+func empty(folder string) error {
+	entries, err := os.ReadDir(folder)
+	switch info, failed := os.Stat(folder); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case failed == nil && !info.IsDir():
+		return fmt.Errorf("%s is a file, and nothing was changed: name a new or an empty folder", folder)
+	case err != nil:
+		return err
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") && e.Name() != "cue.mod" {
+			return fmt.Errorf("the folder %s is not empty (it has %s), and nothing was changed: name a new or an empty folder", folder, e.Name())
 		}
 	}
 	return nil
@@ -205,7 +270,7 @@ func refreshContract(s streams, root string) error {
 		changed++
 	}
 	if changed > 0 {
-		printLinef(s.out, "made %s: the contract and the Kubernetes types, %d files", filepath.Join("cue.mod", "pkg", "operetta.dev"), changed)
+		printLinef(s.out, "made %s: the contract and the Kubernetes types, %d files", filepath.Join(root, "cue.mod", "pkg", "operetta.dev"), changed)
 	}
 	return nil
 }
