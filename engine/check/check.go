@@ -208,6 +208,9 @@ type found struct {
 func newChecker(p *program.Program, o Options) (c *checker, unmade string) {
 	definition, err := CRDOf(p)
 	if faults, are := errors.AsType[fault.Faults](err); are {
+		if o.knows(faults[0]) {
+			return nil, "no resource can be made up of a schema with these faults"
+		}
 		return nil, faults[0].Error()
 	}
 	if err != nil {
