@@ -54,6 +54,7 @@ func components() schemaProps {
 		"blocks", "The components that wait for it.",
 		"timedOutIn", "The state in which its timeout ended.")
 	item.Properties["since"] = schemaProps{Type: "string", Format: "date-time", Description: "When it entered this state, for this generation of the spec."}
+	item.Properties["dependsOn"] = atomicList("The components that it needs, if it or one of them has no objects; otherwise the inventory says that.", stringField("A component."))
 	item.Required = []string{"name"}
 	return mapList("The state of each component.", "name", item)
 }

@@ -56,7 +56,8 @@ type Component struct {
 	Message string        `json:"message,omitempty"`
 	// Since is when the component came into its state; it is missing if nothing is left to do.
 	Since *time.Time `json:"since,omitempty"`
-	// DependsOn are the components whose objects were written before those of this one.
+	// DependsOn are the components that this one needs. If neither they nor this one lack objects, they are those whose objects
+	// were written before.
 	DependsOn []string `json:"dependsOn,omitempty"`
 	// Blocks lists the components that wait for this one, as a text.
 	Blocks  string   `json:"blocks,omitempty"`
@@ -170,7 +171,7 @@ func attention(s map[string]any) []Condition {
 func components(all []status.ComponentText, inventory ownership.Inventory) []Component {
 	var out []Component
 	for _, said := range all {
-		c := Component{Name: said.Name, State: said.State, Reason: said.Reason, Message: said.Message, Blocks: said.Blocks}
+		c := Component{Name: said.Name, State: said.State, Reason: said.Reason, Message: said.Message, Blocks: said.Blocks, DependsOn: said.DependsOn}
 		if !said.Since.IsZero() {
 			since := said.Since
 			c.Since = &since
@@ -184,7 +185,9 @@ func components(all []status.ComponentText, inventory ownership.Inventory) []Com
 			out = append(out, Component{Name: g.Component, State: status.Deleting})
 			at = len(out) - 1
 		}
-		out[at].DependsOn = g.DependsOn
+		if len(out[at].DependsOn) == 0 {
+			out[at].DependsOn = g.DependsOn
+		}
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"operetta.dev/engine/ownership"
+	"operetta.dev/engine/program"
 	"operetta.dev/engine/status"
 )
 
@@ -34,9 +35,31 @@ func (pr *progress) components() []status.Component {
 	var out []status.Component
 	for _, c := range pr.everything() {
 		if o, ok := pr.outcomes[c.Name]; ok {
-			o.Timeout, o.WaitsFor = c.Timeout, pr.waitsFor(c, o)
+			o.Timeout, o.WaitsFor, o.DependsOn = c.Timeout, pr.waitsFor(c, o), pr.dependsOn(c)
 			out = append(out, o)
 		}
+	}
+	return out
+}
+
+// dependsOn returns the dependencies of a component that are not excluded, if it or one of them has no objects. The inventory has
+// components with objects only.
+func (pr *progress) dependsOn(c program.Component) []string {
+	if _, excluded := pr.excluded[c.Name]; excluded {
+		return nil
+	}
+	var out []string
+	tell := len(c.Objects) == 0
+	for _, e := range c.Edges {
+		to, exists := pr.component(e.To)
+		if _, excluded := pr.excluded[e.To]; excluded || !exists || slices.Contains(out, e.To) {
+			continue
+		}
+		out = append(out, e.To)
+		tell = tell || len(to.Objects) == 0
+	}
+	if !tell {
+		return nil
 	}
 	return out
 }

@@ -90,3 +90,47 @@ func TestWhatIsReadyBlocksNothing(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// edgesSaid returns "component: what it depends on" for each component of which the status says that.
+func edgesSaid(r rollout.Result) []string {
+	list, _ := status.Build(status.Input{Completion: r.Completion})["components"].([]any)
+	var out []string
+	for _, c := range list {
+		if m, _ := c.(map[string]any); m["dependsOn"] != nil {
+			out = append(out, fmt.Sprintf("%s: %s", m["name"], m["dependsOn"]))
+		}
+	}
+	return out
+}
+
+func TestTheStatusSaysTheEdgesOfComponentsWithoutObjects(t *testing.T) {
+	t.Parallel()
+	const gate = "components: gate: {dependsOn: web: {}, outputs: size: cr.spec.size}\n"
+	rows := map[string]struct {
+		reason, body string
+		want         []string
+	}{
+		"all have objects": {"the inventory says that", quick("web", "") + quick("front", "dependsOn: web: {}"), nil},
+		"one between others": {
+			"all dependencies of who depends on it are said, as the inventory lists the objects behind it",
+			quick("web", "") + gate + quick("front", "dependsOn: {gate: {}, web: {}}"), []string{"gate: [web]", "front: [gate web]"},
+		},
+		"a reference":              {"it is an edge", quick("web", "") + gate + quick("front", `objects: o: data: n: "\(components.gate.outputs.size)"`), []string{"gate: [web]", "front: [gate]"}},
+		"one that is not there":    {"nobody waits for it", quick("web", "") + gate + quick("front", "dependsOn: {gate: optional: true, web: {}}") + "components: gate: when: false\n", nil},
+		"who is not there himself": {"it waits for nobody", quick("web", "") + gate + quick("front", "dependsOn: gate: {}") + "components: front: when: false\n", []string{"gate: [web]"}},
+		"all without objects": {
+			"nothing is written for them at all",
+			"components: {a: outputs: n: 1, b: {dependsOn: a: {}, outputs: n: 2}}\n" + quick("web", ""), []string{"b: [a]"},
+		},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, row.body)
+			w.mustRun()
+			if diff := cmp.Diff(row.want, edgesSaid(w.mustRun())); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", row.reason, diff)
+			}
+		})
+	}
+}

@@ -124,6 +124,8 @@ type Component struct {
 	AwaitedMessage string
 	// WaitsFor are the dependencies that are not as far as this component needs them.
 	WaitsFor []string
+	// DependsOn are its dependencies if one of them, or it, has no objects: the inventory has those between objects.
+	DependsOn []string
 	// Healthy says of a Waiting component that its objects exist, are healthy and need no
 	// change: it runs while another component changes.
 	Healthy bool

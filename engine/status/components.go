@@ -17,6 +17,7 @@ type componentStatus struct {
 	TimedOutIn State
 	Since      string
 	Blocks     string
+	DependsOn  []string
 }
 
 // entry returns the component as a JSON value. Fields that may be missing are left out if they are empty.
@@ -31,6 +32,13 @@ func (s componentStatus) entry() map[string]any {
 	optional("timedOutIn", string(s.TimedOutIn))
 	optional("since", s.Since)
 	optional("blocks", s.Blocks)
+	if len(s.DependsOn) > 0 {
+		dependsOn := make([]any, len(s.DependsOn))
+		for i, to := range s.DependsOn {
+			dependsOn[i] = to
+		}
+		out["dependsOn"] = dependsOn
+	}
 	return out
 }
 
@@ -42,6 +50,35 @@ func readEntry(value any) (componentStatus, bool) {
 		readText(m, "message", &s.Message) && readText(m, "timedOutIn", &s.TimedOutIn) &&
 		readText(m, "since", &s.Since) && readText(m, "blocks", &s.Blocks)
 	return s, ok
+}
+
+// readDependsOn returns the dependencies in the JSON value of a component, or none if that is no list of texts. No reconcile needs
+// them: a status says them to people.
+func readDependsOn(value any) []string {
+	m, _ := value.(map[string]any)
+	all, _ := m["dependsOn"].([]any)
+	var out []string
+	for _, to := range all {
+		name, ok := to.(string)
+		if !ok {
+			return nil
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// maxDependencies is how long the names of all dependencies are together, in bytes: of those beyond, the status says nothing.
+// There may be as many as the square of the components.
+const maxDependencies = 32 << 10
+
+// sizeOf returns how long some names are together.
+func sizeOf(names []string) int {
+	out := 0
+	for _, name := range names {
+		out += len(name)
+	}
+	return out
 }
 
 // readText reads a text, which may be missing or null. It reports whether it is one.
@@ -56,12 +93,16 @@ func components(in Input, all []Component) []any {
 	blocks, limit := blockingOf(all), messageLimit(len(all))
 	before := previousComponents(in.Before, in.Generation)
 	var out []any
+	left := maxDependencies
 	for i, c := range all {
 		s := componentStatus{Name: c.Name, State: c.State, Reason: c.Reason, Message: Shorten(c.Message, limit), TimedOutIn: c.TimedOutIn}
 		if !c.Done() {
 			s.Since = transitionTime(before, c, in.Now).UTC().Format(time.RFC3339)
 		}
 		s.Blocks = Shorten(names(blocks.by(i)), limit)
+		if left -= sizeOf(c.DependsOn); left >= 0 {
+			s.DependsOn = c.DependsOn
+		}
 		out = append(out, s.entry())
 	}
 	return out

@@ -16,7 +16,7 @@ func TestAComponentIsReadAsItWasWritten(t *testing.T) {
 		entry  any
 		want   *componentStatus
 	}{
-		"all":          {"each field is its own", componentStatus{"a", Waiting, ReasonNotReady, "m", Applied, "2026-01-02T03:04:05Z", "b"}.entry(), &componentStatus{"a", Waiting, ReasonNotReady, "m", Applied, "2026-01-02T03:04:05Z", "b"}},
+		"all":          {"each field is its own", componentStatus{"a", Waiting, ReasonNotReady, "m", Applied, "2026-01-02T03:04:05Z", "b", nil}.entry(), &componentStatus{"a", Waiting, ReasonNotReady, "m", Applied, "2026-01-02T03:04:05Z", "b", nil}},
 		"the required": {"the others are not written", componentStatus{Name: "a", State: Verified, Reason: ReasonReady}.entry(), &componentStatus{Name: "a", State: Verified, Reason: ReasonReady}},
 		"a null":       {"it is as good as missing", map[string]any{"name": "a", "message": nil}, &componentStatus{Name: "a"}},
 		"more":         {"it is of a later version", map[string]any{"name": "a", "weight": int64(3)}, &componentStatus{Name: "a"}},

@@ -30,6 +30,8 @@ type ComponentSummary struct {
 type ComponentText struct {
 	ComponentSummary
 	Message, Blocks string
+	// DependsOn are its dependencies if they are more than the inventory says.
+	DependsOn []string
 }
 
 // Phases and States are all there are.
@@ -70,7 +72,7 @@ func ComponentTexts(s map[string]any) []ComponentText {
 			since = time.Time{}
 		}
 		summary := ComponentSummary{Name: c.Name, State: c.State, Reason: c.Reason, Since: since}
-		out = append(out, ComponentText{summary, c.Message, c.Blocks})
+		out = append(out, ComponentText{summary, c.Message, c.Blocks, readDependsOn(entry)})
 	}
 	return out
 }
