@@ -9,6 +9,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/fault"
@@ -145,68 +146,74 @@ func (c *checker) settledWith(branch int, rare choice) (selection, bool) {
 // size returns how many elements a choice has.
 func (c choice) size() int { return len(c.elements) + len(c.entries) }
 
-// keyed reports whether a name contains a key of a map.
-func (t *trial) keyed() bool {
-	for ref := range t.places {
+// hasKey reports whether a name contains the usual key of a map.
+func hasKey(places map[cluster.Ref]fault.Position, components []rollout.ComponentPreview) bool {
+	for ref := range places {
 		if strings.Contains(ref.Name, madeKey) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(t.last.Components, func(c rollout.ComponentPreview) bool { return strings.Contains(c.Name, madeKey) })
+	return slices.ContainsFunc(components, func(c rollout.ComponentPreview) bool { return strings.Contains(c.Name, madeKey) })
 }
 
-// oddFault returns a fault of a case with an odd key with what to do about it, if a name with the key is the reason.
-func (t *trial) oddFault(ctx context.Context, components []rollout.ComponentPreview, f fault.Fault) (fault.Fault, bool) {
-	path := fault.SplitPath(f.Path)
-	isName := path[0] == "components" && (len(path) == 2 || len(path) == 4 && path[2] == "objects") && t.hasKey(path[len(path)-1])
-	if !isName && !slices.ContainsFunc(components, func(c rollout.ComponentPreview) bool {
-		return f.Path == "components."+c.Name && t.refusesName(ctx, c)
-	}) {
-		return f, false
+// An oddKey is the odd key that a map of a resource has, and the path of the map. The zero value is none.
+type oddKey struct{ path, key string }
+
+// isIn reports whether a name contains the key.
+func (k oddKey) isIn(name string) bool { return k.key != "" && strings.Contains(name, k.key) }
+
+// shown returns the key as a message shows it.
+func (k oddKey) shown() string {
+	if len(k.key) == longKey {
+		return fmt.Sprintf("%q...", k.key[:10])
 	}
-	f.Hint = fmt.Sprintf("a user may write the key %s in %s, and it becomes part of a name: let the schema limit the keys, as in {[string]: ..., %s}",
-		shownKey(t.odd.key), t.odd.path, keyRule)
-	return f, true
+	return fmt.Sprintf("%q", k.key)
 }
 
 // keyRule limits the keys of a map to those that may be part of a name. A definition has no other way to do that.
 const keyRule = `@crd(rule="self.all(k, k.matches('^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$'))")`
 
-// shownKey returns a key as a message shows it.
-func shownKey(key string) string {
-	if len(key) == longKey {
-		return fmt.Sprintf("%q...", key[:10])
-	}
-	return fmt.Sprintf("%q", key)
+// An oddCase is a case with an odd key: only what is wrong with names counts.
+type oddCase struct {
+	oddKey
+	components []rollout.ComponentPreview
+	// refusal returns why the API server refuses an object, or nil.
+	refusal func(rollout.ObjectPreview) error
 }
 
-// hasKey reports whether a name contains the odd key.
-func (t *trial) hasKey(name string) bool { return t.odd.key != "" && strings.Contains(name, t.odd.key) }
+// explained returns a fault with what to do about it, if a name with the key is the reason.
+func (o oddCase) explained(f fault.Fault) (fault.Fault, bool) {
+	path := fault.SplitPath(f.Path)
+	isName := path[0] == "components" && (len(path) == 2 || len(path) == 4 && path[2] == "objects") && o.isIn(path[len(path)-1])
+	if !isName && !slices.ContainsFunc(o.components, func(c rollout.ComponentPreview) bool {
+		return f.Path == "components."+c.Name && o.refusesName(c)
+	}) {
+		return f, false
+	}
+	f.Hint = fmt.Sprintf("a user may write the key %s in %s, and it becomes part of a name: let the schema limit the keys, as in {[string]: ..., %s}",
+		o.shown(), o.path, keyRule)
+	return f, true
+}
 
 // refusesName reports whether the API server, or the engine, refuses an object of a component for its name.
-func (t *trial) refusesName(ctx context.Context, c rollout.ComponentPreview) bool {
-	if c.Reason == status.ReasonInvalidObject && len(c.Source.Faults) == 0 { // no inventory can have it
-		return slices.ContainsFunc(c.Source.Objects, func(o program.Object) bool { return t.hasKey(o.Identity.Name) })
-	}
-	if c.Reason != status.ReasonObjectRejected && c.Reason != status.ReasonApplyFailed {
+func (o oddCase) refusesName(c rollout.ComponentPreview) bool {
+	switch c.Reason {
+	case status.ReasonInvalidObject: // no inventory can have it
+		return len(c.Source.Faults) == 0 && slices.ContainsFunc(c.Source.Objects, func(s program.Object) bool { return o.isIn(s.Identity.Name) })
+	case status.ReasonObjectRejected, status.ReasonApplyFailed:
+		return slices.ContainsFunc(c.Objects, func(p rollout.ObjectPreview) bool {
+			return p.Manifest != nil && (o.key == "" || o.isIn(p.Manifest.GetName())) && isAboutName(o.refusal(p))
+		})
+	default:
 		return false
 	}
-	for _, o := range c.Objects {
-		if o.Manifest == nil || t.odd.key != "" && !t.hasKey(o.Manifest.GetName()) {
-			continue
-		}
-		err := o.Refusal(ctx, t.world.Cluster)
-		if _, is := errors.AsType[*cluster.SchemaError](err); is || err == nil {
-			continue
-		}
-		var refused apierrors.APIStatus
-		if errors.As(err, &refused) && refused.Status().Details != nil {
-			for _, cause := range refused.Status().Details.Causes {
-				if cause.Field == "metadata.name" {
-					return true
-				}
-			}
-		}
+}
+
+// isAboutName reports whether the API server has refused an object for its name.
+func isAboutName(err error) bool {
+	var refused apierrors.APIStatus
+	if !errors.As(err, &refused) || refused.Status().Details == nil {
+		return false
 	}
-	return false
+	return slices.ContainsFunc(refused.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == "metadata.name" })
 }

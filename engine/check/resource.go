@@ -51,7 +51,7 @@ type madeResource struct {
 	// samples are the values in them for which another one may do as well.
 	samples []*sample
 	// odd is the odd key that a map has, and the path of the map.
-	odd struct{ path, key string }
+	odd oddKey
 }
 
 // make returns the resource of a selection.
@@ -150,7 +150,7 @@ func (m *maker) plain(n *node, s selection, element int, out *madeResource) (any
 		v, _ := m.value(e.node, s, m.widest*element+i, out)
 		value[e.key+suffix(element)] = v
 		if c.odd {
-			out.odd.path, out.odd.key = n.branch.path, e.key
+			out.odd = oddKey{n.branch.path, e.key}
 			continue
 		}
 		out.inventions = append(out.inventions, e.key)

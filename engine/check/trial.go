@@ -67,7 +67,7 @@ func (c *checker) try(ctx context.Context, s selection, repeats bool) (outcome, 
 	if t.odd.path != "" {
 		return t.out, nil // the names are all that matters
 	}
-	if t.out.keyed = t.keyed(); t.out.ready {
+	if t.out.keyed = hasKey(t.places, t.last.Components); t.out.ready {
 		err := t.changeAndRevert(ctx, put)
 		return t.out, err
 	}
@@ -241,6 +241,7 @@ func (t *trial) look(ctx context.Context) error {
 			silent["components."+c.Name] = true
 		}
 	}
+	odd := oddCase{t.odd, d.Components, func(o rollout.ObjectPreview) error { return o.Refusal(ctx, t.world.Cluster) }}
 	for _, f := range render.Faults(d) {
 		if silent[f.Path] {
 			continue
@@ -249,11 +250,11 @@ func (t *trial) look(ctx context.Context) error {
 			f.Position = at[f.Path]
 		}
 		if t.odd.path != "" {
-			odd, is := t.oddFault(ctx, d.Components, f)
+			explained, is := odd.explained(f)
 			if !is {
 				continue
 			}
-			f = odd
+			f = explained
 		}
 		t.out.add(problem{fault: f, live: t.liveObjects(), early: !t.began, isOwn: own[f.Path]})
 	}

@@ -90,9 +90,14 @@ func (t *trial) waits() []*wait {
 	return out
 }
 
-// dropExcluded takes the components away that do not exist with this specification: what is waited for does not come from them.
+// dropExcluded takes the components away that do not exist with this specification, or are not in the package at all: what is waited
+// for does not come from them.
 func (t *trial) dropExcluded(w *wait) {
 	w.follows = slices.DeleteFunc(w.follows, func(name string) bool {
+		if !slices.ContainsFunc(t.last.Components, func(c rollout.ComponentPreview) bool { return c.Name == name }) {
+			w.hint = "there is no component " + name + " for this resource, so nothing of it comes"
+			return true
+		}
 		if !excludedBySpec(t.program.Syntax(), t.last.Components, name) {
 			return false
 		}

@@ -39,6 +39,7 @@ var warningRules = []rule{
 	{"missing_stars", "a-default-without-its-star-is-warned-of", missingStars},
 	{"booleans", "a-field-that-yaml-reads-as-a-boolean-is-warned-of", booleans},
 	{"versions", "a-version-that-is-served-no-more-is-warned-of", versions},
+	{"computed_names", "a-name-of-a-component-that-is-computed-is-warned-of", computedNames},
 	{"unfollowed", "names-that-lead-too-far", unfollowed},
 }
 

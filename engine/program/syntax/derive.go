@@ -73,6 +73,7 @@ func (x *reader) deriveOne(body Member, bodies []Member) []DerivedEdge {
 	r.body(body)
 	x.addNeeded(r.found)
 	x.addReaders(body.name, r.found)
+	x.addComputed(body, r.found)
 	var out []DerivedEdge
 	for _, f := range r.found {
 		to, ok := f.Dependency()

@@ -17,6 +17,7 @@ import (
 type Index struct {
 	names
 	Comprehensions
+	ComputedNames
 
 	root fault.Position
 	// bodies holds the members of each component that has a literal name.
@@ -44,8 +45,6 @@ type Index struct {
 	declarations map[string][]Reading
 	// selections are the places at which names of them are selected.
 	selections map[fault.TokenPosition][]Selection
-	// computed are the places at which something is selected by a computed name, or below one.
-	computed map[fault.TokenPosition]bool
 	// needed are the references to fields of the spec, and whether a component always
 	// evaluates them, whatever the live objects and inputs are.
 	needed map[string]bool
@@ -108,6 +107,7 @@ func newReader(files []*ast.File) *reader {
 			paths:       map[*ast.StructLit][]string{},
 			labelled:    map[string][]Member{},
 		},
+		ComputedNames: ComputedNames{selected: map[fault.TokenPosition]bool{}},
 		Comprehensions: Comprehensions{
 			conditionalParts: map[string][]string{},
 			hooks:            map[string]*[hookPlaces]Additions{},
@@ -118,7 +118,6 @@ func newReader(files []*ast.File) *reader {
 		readBy:       map[string][]string{},
 		edges:        map[string][]DerivedEdge{},
 		selections:   map[fault.TokenPosition][]Selection{},
-		computed:     map[fault.TokenPosition]bool{},
 		declarations: map[string][]Reading{},
 	}}
 }

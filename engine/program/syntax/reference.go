@@ -205,19 +205,8 @@ func (x *reader) addSelections(f found) {
 	for i, s := range f.chain.steps[:f.literal] {
 		add(s.node, from+i+1)
 	}
-	if f.Path[0] == "cr" {
-		return // what is not there will not come
-	}
-	for _, s := range f.chain.steps[f.literal:] {
-		if at := fault.TokenPositionOf(s.node.Pos()); at != (fault.TokenPosition{}) {
-			x.computed[at] = true
-		}
-	}
+	x.addComputedSelections(f)
 }
-
-// SelectsComputed reports whether something that may come in time, such as a live object, is selected at a place by a computed name, or
-// below one, as in live["web-\(n)"].deployment.status.
-func (x *Index) SelectsComputed(at fault.TokenPosition) bool { return x.computed[at] }
 
 // Source returns an expression as the author wrote it, on one line.
 func Source(e ast.Expr) string {
