@@ -133,6 +133,14 @@ func (b *builder) nearby(importPath string) string {
 	if near, ok := ClosestName(importPath, known); ok && strings.HasPrefix(importPath, "operetta.dev/") {
 		return " (" + didYouMean(near) + ")"
 	}
+	// The types of Kubernetes have other paths elsewhere, such as k8s.io/api/apps/v1.
+	end := "/" + path.Join(path.Base(path.Dir(importPath)), path.Base(importPath))
+	if strings.HasPrefix(importPath, "operetta.dev/") {
+		end = "/" + path.Base(importPath)
+	}
+	if at := slices.IndexFunc(known, func(k string) bool { return strings.HasSuffix(k, end) }); at >= 0 {
+		return " (" + didYouMean(known[at]) + ")"
+	}
 	return ""
 }
 

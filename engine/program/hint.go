@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/ast/astutil"
 
 	"operetta.dev/engine/fault"
@@ -22,14 +23,41 @@ func (s *Static) withHints(faults fault.Faults) fault.Faults {
 		switch a, missing := missingReferenceOf(f, s.index, s.value); {
 		case f.Hint != "":
 		case f.Name != "":
-			if near, ok := ClosestName(f.Name, s.namesInScope()); ok {
-				faults[i].Hint = didYouMean(near)
-			}
+			faults[i].Hint = s.nameHint(f)
 		case missing: // without a session, nothing can add it later
 			faults[i].Message, faults[i].Hint = a.Reference.String()+" does not exist", HintAmong(a.Path[len(a.Path)-1], s.fieldsBeside(a.Path))
 		}
 	}
 	return faults
+}
+
+// nameHint returns what to write for a name that nothing has.
+func (s *Static) nameHint(f fault.Fault) string {
+	if f.Name == "spec" || f.Name == "metadata" {
+		return didYouMean("cr." + f.Name)
+	}
+	if near, ok := ClosestName(f.Name, s.namesInScope()); ok {
+		return didYouMean(near)
+	}
+	if s.isWholeValue(f) {
+		return fmt.Sprintf("a text stands in quotes: %q", f.Name)
+	}
+	return ""
+}
+
+// isWholeValue reports whether the name of a fault is all that is written as the value of a field.
+func (s *Static) isWholeValue(f fault.Fault) bool {
+	found := false
+	for _, file := range s.files {
+		ast.Walk(file, func(n ast.Node) bool {
+			if field, ok := n.(*ast.Field); ok && !found {
+				id, is := field.Value.(*ast.Ident)
+				found = is && id.Name == f.Name && fault.TokenPositionOf(id.Pos()) == f.Origin
+			}
+			return !found
+		}, nil)
+	}
+	return found
 }
 
 // namesInScope returns the names that every file of the package may refer to.
