@@ -2,6 +2,7 @@ package vet
 
 import (
 	"slices"
+	"strings"
 
 	"cuelang.org/go/cue"
 
@@ -15,6 +16,9 @@ func references(v *view) fault.Faults {
 	schema := v.CRSchema()
 	var out fault.Faults
 	for _, r := range v.Syntax().References() {
+		if slices.ContainsFunc(r.Path, isHidden) {
+			continue // a template, which the evaluation finds or misses
+		}
 		var at int
 		var known []string
 		if r.Path[0] == "cr" {
@@ -36,6 +40,9 @@ func references(v *view) fault.Faults {
 	}
 	return out
 }
+
+// isHidden reports whether the name of a field is that of a hidden one, or of a definition.
+func isHidden(name string) bool { return strings.HasPrefix(name, "_") || strings.HasPrefix(name, "#") }
 
 // unknownField returns the index of the first name of a path that a schema cannot have, and the
 // names that it has, or 0 if there is none.

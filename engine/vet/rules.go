@@ -40,6 +40,8 @@ var warningRules = []rule{
 	{"booleans", "a-field-that-yaml-reads-as-a-boolean-is-warned-of", booleans},
 	{"versions", "a-version-that-is-served-no-more-is-warned-of", versions},
 	{"computed_names", "a-name-of-a-component-that-is-computed-is-warned-of", computedNames},
+	{"other_packages", "a-file-of-another-package-is-warned-of", otherPackages},
+	{"hidden_parts", "a-hidden-component-is-warned-of", hiddenParts},
 	{"unfollowed", "names-that-lead-too-far", unfollowed},
 }
 

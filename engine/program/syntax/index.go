@@ -72,6 +72,8 @@ type names struct {
 	// labelled are the hidden fields and definitions, by label: a template is given its
 	// parameters by fields of the same label, wherever those are.
 	labelled map[string][]Member
+	// used are the names of hidden fields and definitions that something refers to.
+	used map[string]bool
 }
 
 // A reader fills an index.
@@ -106,6 +108,7 @@ func newReader(files []*ast.File) *reader {
 			definitions: map[string][]Member{},
 			paths:       map[*ast.StructLit][]string{},
 			labelled:    map[string][]Member{},
+			used:        usedHidden(files),
 		},
 		ComputedNames: ComputedNames{selected: map[fault.TokenPosition]bool{}},
 		Comprehensions: Comprehensions{
