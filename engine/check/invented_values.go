@@ -17,6 +17,7 @@ import (
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/status"
 )
 
 func equal(a, b any) bool { return reflect.DeepEqual(a, b) }
@@ -52,16 +53,45 @@ func (t *trial) rejectsInvention(ctx context.Context, c rollout.ComponentPreview
 func (t *trial) mayBeNewer(wrong *cluster.SchemaError) bool {
 	kinds := t.kinds()
 	for _, f := range wrong.Fields {
-		path := strings.FieldsFunc(inBrackets.ReplaceAllString(f.Path, "."+syntax.Each), func(r rune) bool { return r == '.' })
+		path := namesIn(f.Path)
 		at, known := kinds.Unknown(wrong.Ref.GroupVersionKind, path)
 		if at < 0 {
 			return false
 		}
-		if _, near := program.ClosestName(path[at], known); near {
+		if _, near := program.ClosestName(path[at], known); near || kinds.MisplacedHint(wrong.Ref.GroupVersionKind, path, at) != "" {
 			return false
 		}
 	}
 	return len(wrong.Fields) > 0
+}
+
+// hintAt says where the fields belong that the objects of a component at a path have in the wrong place, or is "".
+func hintAt(ctx context.Context, t *trial, components []rollout.ComponentPreview, path string) string {
+	for _, c := range components {
+		if path != "components."+c.Name || c.Reason != status.ReasonObjectRejected && c.Reason != status.ReasonApplyFailed {
+			continue
+		}
+		for _, o := range c.Objects {
+			if o.Manifest == nil {
+				continue
+			}
+			wrong, is := errors.AsType[*cluster.SchemaError](o.Refusal(ctx, t.world.Cluster))
+			for i := 0; is && i < len(wrong.Fields); i++ {
+				names := namesIn(wrong.Fields[i].Path)
+				if at, _ := t.kinds().Unknown(wrong.Ref.GroupVersionKind, names); at >= 0 {
+					if hint := t.kinds().MisplacedHint(wrong.Ref.GroupVersionKind, names, at); hint != "" {
+						return hint
+					}
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// namesIn returns the names in the path of a field, those of elements of lists as one name.
+func namesIn(path string) []string {
+	return strings.FieldsFunc(inBrackets.ReplaceAllString(path, "."+syntax.Each), func(r rune) bool { return r == '.' })
 }
 
 // inBrackets are the elements of lists in the path of a field, such as [name="web"].

@@ -246,9 +246,8 @@ func (t *trial) look(ctx context.Context) error {
 		if silent[f.Path] {
 			continue
 		}
-		if f.Position.IsZero() {
-			f.Position = at[f.Path]
-		}
+		f.Position = cmp.Or(f.Position, at[f.Path])
+		f.Hint = cmp.Or(f.Hint, hintAt(ctx, t, d.Components, f.Path))
 		if t.odd.path != "" {
 			explained, is := odd.explained(f)
 			if !is {

@@ -258,14 +258,23 @@ func (b *builder) choose(dir string, files []*ast.File) (string, *fault.Fault) {
 		return names[0], nil
 	case len(names) == 0:
 		return "", &fault.Fault{
-			Message: "no file in " + b.snapshot.Display(dir) + " says which package it belongs to",
-			Hint:    "write package " + b.snapshot.Name() + " at the top of each file",
+			Position: firstLine(files),
+			Message:  "no file in " + b.snapshot.Display(dir) + " says which package it belongs to",
+			Hint:     "write package " + b.snapshot.Name() + " at the top of each file",
 		}
 	}
 	return "", &fault.Fault{
 		Message: fmt.Sprintf("the folder %s holds several packages: %s", b.snapshot.Display(dir), strings.Join(names, ", ")),
 		Hint:    "move all but one into folders of their own",
 	}
+}
+
+// firstLine returns the first line of the first of some files.
+func firstLine(files []*ast.File) fault.Position {
+	if len(files) == 0 {
+		return fault.Position{}
+	}
+	return fault.Position{File: files[0].Filename, Line: 1}
 }
 
 // excluded reports whether an attribute excludes a file from its package. No

@@ -17,8 +17,8 @@ import (
 // What definitions of other packages read of their arguments is none: health.#Ingress is written for several
 // kinds, some of which report conditions.
 //
-// If the author did not give the object a type, only what looks like a slip is a fault, because the author may
-// know a newer version of Kubernetes.
+// If the author did not give the object a type, only what looks like a slip is a fault, such as a field one level too high, because the
+// author may know a newer version of Kubernetes.
 func (s *Static) LiveFaults(kinds *Kinds) (out fault.Faults) {
 	root := s.compiled.fill(nil)
 	seen := map[string]bool{}
@@ -33,7 +33,12 @@ func (s *Static) LiveFaults(kinds *Kinds) (out fault.Faults) {
 		}
 		name := r.Path[depth+at]
 		_, custom := kinds.customType(kind)
-		if _, near := ClosestName(name, known); !near && !is && !custom {
+		_, near := ClosestName(name, known)
+		hint := typeHint(name, known)
+		if elsewhere := kinds.MisplacedHint(kind, r.Path[depth:], at); !near && elsewhere != "" {
+			near, hint = true, elsewhere
+		}
+		if !near && !is && !custom {
 			continue
 		}
 		path := r.Path[:depth+at+1]
@@ -44,7 +49,7 @@ func (s *Static) LiveFaults(kinds *Kinds) (out fault.Faults) {
 		seen[text] = true
 		out = append(out, fault.Fault{
 			Code: fault.UnknownField, Position: s.index.WhereRead(path), Path: syntax.Reference{Path: path}.String(),
-			Message: fault.UnknownFieldMessage, Hint: typeHint(name, known),
+			Message: fault.UnknownFieldMessage, Hint: hint,
 		})
 	}
 	return out

@@ -9,7 +9,10 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/token"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/program/syntax"
 )
 
 // TypeFaults checks the objects of a package against the complete types of their kinds. It
@@ -43,6 +46,7 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 			j := &typeJudge{
 				kinds:   kinds,
 				kind:    kind.GroupVersion().String() + " " + kind.Kind,
+				of:      kind.GroupVersionKind,
 				depth:   len(object.Path().Selectors()),
 				sampled: s != nil,
 				partial: adopts(v, name),
@@ -77,8 +81,9 @@ func adopts(component cue.Value, object string) bool {
 // A typeJudge holds one object against the type of its kind.
 type typeJudge struct {
 	kinds *Kinds
-	// kind is the type, and depth how many selectors lead to the object.
+	// kind is the type, as a key and as it is, and depth how many selectors lead to the object.
 	kind  string
+	of    schema.GroupVersionKind
 	depth int
 	// sampled is true if values may be made up.
 	sampled bool
@@ -162,7 +167,7 @@ func (j *typeJudge) structure(schema, v cue.Value, path []cue.Selector) {
 			if at.File == "" || at.IsContract() {
 				at = j.at
 			}
-			j.report(fault.Fault{Code: fault.UnknownField, Position: at, Message: fault.UnknownFieldMessage, Hint: typeHint(name, known.names)}, below)
+			j.report(fault.Fault{Code: fault.UnknownField, Position: at, Message: fault.UnknownFieldMessage, Hint: j.unknownHint(name, known.names, below)}, below)
 		}
 	}
 	if j.partial || !settledStruct(v) {
@@ -173,6 +178,24 @@ func (j *typeJudge) structure(schema, v cue.Value, path []cue.Selector) {
 			j.report(fault.Fault{Code: fault.Unset, Position: j.at, Message: fault.UnsetMessage}, append(slices.Clip(path), cue.Str(name)))
 		}
 	}
+}
+
+// unknownHint returns which field was probably meant, or where the kind has it.
+func (j *typeJudge) unknownHint(name string, known []string, path []cue.Selector) string {
+	var names []string
+	for _, sel := range path[j.depth:] {
+		if sel.LabelType() == cue.IndexLabel {
+			names = append(names, syntax.Each)
+			continue
+		}
+		names = append(names, nameOf(sel))
+	}
+	if _, near := ClosestName(name, known); !near {
+		if elsewhere := j.kinds.MisplacedHint(j.of, names, len(names)-1); elsewhere != "" {
+			return elsewhere
+		}
+	}
+	return typeHint(name, known)
 }
 
 // typeHint returns which field was probably meant. There are too many to list them.
