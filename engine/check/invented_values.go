@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -67,23 +68,35 @@ func (t *trial) mayBeNewer(wrong *cluster.SchemaError) bool {
 
 // hintAt says where the fields belong that the objects of a component at a path have in the wrong place, or is "".
 func hintAt(ctx context.Context, t *trial, components []rollout.ComponentPreview, path string) string {
-	for _, c := range components {
-		if path != "components."+c.Name || c.Reason != status.ReasonObjectRejected && c.Reason != status.ReasonApplyFailed {
+	at := slices.IndexFunc(components, func(c rollout.ComponentPreview) bool { return path == "components."+c.Name })
+	if at < 0 || components[at].Reason != status.ReasonObjectRejected && components[at].Reason != status.ReasonApplyFailed {
+		return ""
+	}
+	for _, o := range components[at].Objects {
+		if o.Manifest == nil {
 			continue
 		}
-		for _, o := range c.Objects {
-			if o.Manifest == nil {
-				continue
-			}
-			wrong, is := errors.AsType[*cluster.SchemaError](o.Refusal(ctx, t.world.Cluster))
-			for i := 0; is && i < len(wrong.Fields); i++ {
-				names := namesIn(wrong.Fields[i].Path)
-				if at, _ := t.kinds().Unknown(wrong.Ref.GroupVersionKind, names); at >= 0 {
-					if hint := t.kinds().MisplacedHint(wrong.Ref.GroupVersionKind, names, at); hint != "" {
-						return hint
-					}
-				}
-			}
+		wrong, is := errors.AsType[*cluster.SchemaError](o.Refusal(ctx, t.world.Cluster))
+		if !is {
+			continue
+		}
+		if hint := misplacedIn(t.kinds(), wrong); hint != "" {
+			return hint
+		}
+	}
+	return ""
+}
+
+// misplacedIn says where the first field belongs that is in the wrong place, or is "".
+func misplacedIn(kinds *program.Kinds, wrong *cluster.SchemaError) string {
+	for _, f := range wrong.Fields {
+		names := namesIn(f.Path)
+		at, _ := kinds.Unknown(wrong.Ref.GroupVersionKind, names)
+		if at < 0 {
+			continue
+		}
+		if hint := kinds.MisplacedHint(wrong.Ref.GroupVersionKind, names, at); hint != "" {
+			return hint
 		}
 	}
 	return ""

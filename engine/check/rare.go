@@ -181,8 +181,11 @@ type oddCase struct {
 	refusal func(rollout.ObjectPreview) error
 }
 
-// explained returns a fault with what to do about it, if a name with the key is the reason.
-func (o oddCase) explained(f fault.Fault) (fault.Fault, bool) {
+// explained returns a fault with what to do about it, and whether it counts: with an odd key, if a name with the key is the reason.
+func (o oddCase) explained(f fault.Fault) (explained fault.Fault, counts bool) {
+	if o.path == "" {
+		return f, true // it is a case without an odd key
+	}
 	path := fault.SplitPath(f.Path)
 	isName := path[0] == "components" && (len(path) == 2 || len(path) == 4 && path[2] == "objects") && o.isIn(path[len(path)-1])
 	if !isName && !slices.ContainsFunc(o.components, func(c rollout.ComponentPreview) bool {

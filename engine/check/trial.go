@@ -248,12 +248,9 @@ func (t *trial) look(ctx context.Context) error {
 		}
 		f.Position = cmp.Or(f.Position, at[f.Path])
 		f.Hint = cmp.Or(f.Hint, hintAt(ctx, t, d.Components, f.Path))
-		if t.odd.path != "" {
-			explained, is := odd.explained(f)
-			if !is {
-				continue
-			}
-			f = explained
+		f, counts := odd.explained(f)
+		if !counts {
+			continue
 		}
 		t.out.add(problem{fault: f, live: t.liveObjects(), early: !t.began, isOwn: own[f.Path]})
 	}
