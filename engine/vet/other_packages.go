@@ -39,15 +39,16 @@ func otherPackages(v *view) fault.Faults {
 	return out
 }
 
-// packageOf returns the name of the package of a file, and whether an attribute decides if the file is left out.
+// packageOf returns the name of the package of a file, and whether it is left out on purpose: an attribute decides that, or it is
+// empty.
 func packageOf(files fs.FS, name string) (of string, leftOut bool) {
 	data, err := fs.ReadFile(files, name)
 	if err != nil {
 		return "", true
 	}
-	f, err := parser.ParseFile(name, data, parser.PackageClauseOnly, parser.ParseComments)
-	if err != nil {
-		return "", true // it would not have been loaded
+	f, err := parser.ParseFile(name, data)
+	if err != nil || len(f.Decls) == 0 {
+		return "", true // it would not have been loaded, or has nothing that could be missed
 	}
 	for _, d := range f.Decls {
 		if _, is := d.(*ast.Attribute); is {
