@@ -19,11 +19,12 @@ const initLong = `Make a new operator package: a folder with the package, its te
 operetta vet and operetta test at once. The folder may have any path. It must be new or empty, and
 its name is the name of the package.
 
-The package belongs to the CUE module of its folder or of a folder above it. If there is none, one is
-made in the current folder, or next to the package if that is not in the current folder. The module
-gets a copy of the contract and the Kubernetes types in cue.mod/pkg, so that editors, cue vet and
-cue export understand the package without a registry; operetta itself uses those that it was built
-with. Without a folder, only this copy is brought up to date, as after an upgrade of operetta.
+The package belongs to the CUE module of its folder or of a folder above it. If there is none, one
+is made in the current folder, or next to the package if that is not in the current folder. The
+module gets a copy of the contract and the Kubernetes types in cue.mod/pkg, so that editors, cue
+vet and cue export understand the package without a registry; operetta itself uses those that it
+was built with. Without a folder, only this copy is brought up to date, as after an upgrade of
+operetta.
 
 It changes no file that exists, except for that copy.`
 
