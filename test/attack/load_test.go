@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -110,10 +111,15 @@ func TestHostileEvaluationsLeaveEditsQuick(t *testing.T) {
 // A hostileTenant starts the attacks of one tenant.
 type hostileTenant func(h *hostedOperator, ctx context.Context, a *attacks, round load)
 
+// wholeMachine lets one attack play at a time: each is a load for the whole machine, and two of them measure each other.
+var wholeMachine sync.Mutex
+
 // playAttack edits resources of well-behaved tenants while others attack, and expects that the edits have their effect soon and that the
 // operator stays within its memory. There are as many kinds of attacks at least.
 func playAttack(t *testing.T, kinds int, tenants ...hostileTenant) {
 	t.Helper()
+	wholeMachine.Lock()
+	t.Cleanup(wholeMachine.Unlock) // after its operator has ended
 	round := loadOfThisRun()
 	s := harness.NewEnv(t)
 	secret := s.Ref("Secret", "password")
