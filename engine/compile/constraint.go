@@ -1,6 +1,8 @@
 package compile
 
 import (
+	"slices"
+
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 
@@ -13,12 +15,14 @@ import (
 func (t *translator) unified(v cue.Value, args []cue.Value) (*template.Node, error) {
 	var value *template.Node
 	var constraints []cue.Value
+	marked := false
 	for _, arg := range args {
 		if !t.rests(arg) || isConstraint(arg) {
 			constraints = append(constraints, arg)
 			continue
 		}
 		n, err := t.node(arg)
+		marked = marked || err == nil && t.isMarked(arg)
 		switch {
 		case err != nil:
 			return nil, err
@@ -37,6 +41,9 @@ func (t *translator) unified(v cue.Value, args []cue.Value) (*template.Node, err
 	}
 	for _, c := range constraints {
 		n, err := t.check(c, value, v.IncompleteKind())
+		if d, ok := c.Default(); ok && marked && err == nil {
+			n, err = t.checkConstant(d, value)
+		}
 		if err != nil {
 			out := because(v.Path().String(), "%v", err)
 			out.Position, out.paths = posOf(c), t.restsOn(v)
@@ -47,6 +54,27 @@ func (t *translator) unified(v cue.Value, args []cue.Value) (*template.Node, err
 		}
 	}
 	return value, nil
+}
+
+// isMarked reports whether the value of an operand is what a disjunction marks as its default, as in *hole | "a". Unified with
+// another default that is another value, it has none: CUE knows several values then, and chooses none.
+func (t *translator) isMarked(v cue.Value) bool {
+	op, args := v.Expr()
+	if _, hole := t.at[v.Source()]; hole && op != cue.AndOp {
+		return false
+	}
+	switch op {
+	case cue.OrOp:
+		return true
+	case cue.AndOp:
+		return slices.ContainsFunc(args, t.isMarked)
+	case cue.NoOp:
+		return len(args) == 1 && args[0].Source() != v.Source() && t.isMarked(args[0])
+	case cue.SelectorOp, cue.IndexOp:
+		to, ok := follow(v)
+		return ok && t.isMarked(to)
+	}
+	return false
 }
 
 // isConstraint reports whether a value is a bound, which is no value even if it rests on holes.

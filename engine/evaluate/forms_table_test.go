@@ -93,6 +93,8 @@ var inData = []form{
 	{"default of a map's key", "", `data: a: *cr.spec.pools.z | 5`, "", ""},
 	{"default of a default", "", `data: a: *cr.spec.other | *cr.spec.name | "x"`, "", ""},
 	{"enumeration with a default", "", `data: a: cr.spec.mode & (*"a" | "b")`, "", ""},
+	{"default of a value and another default", "", `data: a: (*cr.spec.mode | "c") & (*"a" | "b")`, "", ""},
+	{"default of a value by a name and another default", "", `data: a: _mode & (*"a" | "b")`, "", `_mode: *cr.spec.mode | "c"`},
 	{"whole struct", "", `data: any: cr.spec.any`, "", ""},
 	{"whole list", "", `data: l: cr.spec.hosts`, "", ""},
 	{"embedded struct", "", `data: {cr.spec.pools, b: 2}`, "", ""},

@@ -78,7 +78,7 @@ func TestE7ObjectThatWasStrippedIsStillItsOwners(t *testing.T) {
 		if got := s.ExpectObject(u, "to stay", harness.Exists); got.GetDeletionTimestamp() != nil {
 			t.Errorf("%s is being deleted", u.GetName())
 		}
-		t.Log(s.ExpectEvent("shop", "Kept", u.GetKind(), u.GetName(), "the marks that prove whose it is are not there"))
+		t.Log(s.ExpectEvent("shop", "Kept", u.GetKind(), u.GetName(), "the marks that prove its owner are missing"))
 	}
 	for _, u := range all {
 		s.Delete(u)
