@@ -22,7 +22,7 @@ func (t *translator) unified(v cue.Value, args []cue.Value) (*template.Node, err
 			continue
 		}
 		n, err := t.node(arg)
-		marked = marked || err == nil && t.isMarked(arg)
+		marked = marked || err == nil && isMarked(arg, t.at)
 		switch {
 		case err != nil:
 			return nil, err
@@ -58,21 +58,21 @@ func (t *translator) unified(v cue.Value, args []cue.Value) (*template.Node, err
 
 // isMarked reports whether the value of an operand is what a disjunction marks as its default, as in *hole | "a". Unified with
 // another default that is another value, it has none: CUE knows several values then, and chooses none.
-func (t *translator) isMarked(v cue.Value) bool {
+func isMarked(v cue.Value, holes map[ast.Node][]string) bool {
 	op, args := v.Expr()
-	if _, hole := t.at[v.Source()]; hole && op != cue.AndOp {
+	if _, hole := holes[v.Source()]; hole && op != cue.AndOp {
 		return false
 	}
 	switch op {
 	case cue.OrOp:
 		return true
 	case cue.AndOp:
-		return slices.ContainsFunc(args, t.isMarked)
+		return slices.ContainsFunc(args, func(arg cue.Value) bool { return isMarked(arg, holes) })
 	case cue.NoOp:
-		return len(args) == 1 && args[0].Source() != v.Source() && t.isMarked(args[0])
+		return len(args) == 1 && args[0].Source() != v.Source() && isMarked(args[0], holes)
 	case cue.SelectorOp, cue.IndexOp:
 		to, ok := follow(v)
-		return ok && t.isMarked(to)
+		return ok && isMarked(to, holes)
 	}
 	return false
 }
