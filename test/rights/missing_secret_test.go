@@ -63,15 +63,7 @@ func TestF37AMissingPermissionForASecretIsNamedAndMissedNoLonger(t *testing.T) {
 				return harness.HasCondition(u, "Ready", "False", row.condition, row.says)
 			})
 			t.Logf("named after %s", took.Round(time.Millisecond))
-			s.Patch(role, map[string]any{"rules": whole})
-			took = harness.Within(t, recoveredWithin, "the resource to be ready", func() error {
-				u, err := harness.GetOrNil(t.Context(), cr)
-				if err != nil {
-					return err
-				}
-				return harness.Ready(u)
-			})
-			t.Logf("ready %s after the return of the permission", took.Round(time.Millisecond))
+			expectRecovery(t, s, role, whole, cr)
 			if strings.Contains(o.Log.From(0), "hidden-") {
 				t.Error("the log has the content of the Secret")
 			}

@@ -148,8 +148,14 @@ func (m missing) run(t *testing.T, name string) {
 		t.Errorf("%d requests and %d searches within %s, not at most %d and %d", own, len(searches), harness.Elapsed(began), requestsMissing, m.searches)
 	}
 
-	s.Patch(role, map[string]any{"rules": whole})
-	took = harness.Within(t, recoveredWithin, "the resource to be ready", func() error {
+	expectRecovery(t, s, role, whole, cr)
+}
+
+// expectRecovery gives a role all of its rules back, and expects that the resource is ready soon.
+func expectRecovery(t *testing.T, s *harness.Env, role *unstructured.Unstructured, rules any, cr *unstructured.Unstructured) {
+	t.Helper()
+	s.Patch(role, map[string]any{"rules": rules})
+	took := harness.Within(t, recoveredWithin, "the resource to be ready", func() error {
 		u, err := harness.GetOrNil(t.Context(), cr)
 		if err != nil {
 			return err
