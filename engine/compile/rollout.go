@@ -106,6 +106,14 @@ func (t *rolloutTranslator) selection(v cue.Value, out *input) error {
 		}
 		*part.into = n
 	}
+	if out.Object == nil || out.Selector != nil || program.Lookup(v, "selector").Exists() {
+		return nil
+	}
+	named, err := template.Call("!=", out.Object, template.Constant(""))
+	if err != nil {
+		return t.fail(v, "%v", err)
+	}
+	t.guard(named) // an input with neither a name nor a selector is a fault
 	return nil
 }
 
