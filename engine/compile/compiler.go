@@ -217,8 +217,8 @@ func (u *unit) attempt(pins template.Pins) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.conditions = conditions
 	out.Guards, out.Secrets = append(guards, out.Guards...), u.program.Secrets().Literals()
+	out.divide(u.program.Views(), conditions)
 	if err := u.keepsSecrets(out, h); err != nil {
 		return nil, err
 	}

@@ -59,17 +59,26 @@ func asItIs(path []string, c *ast.IfClause) ast.Expr {
 	return e
 }
 
-// conditionsOf translates the conditions of a package that rest on holes, and guards that they are
-// what they are in this session.
-func (t *rolloutTranslator) conditionsOf(root cue.Value) ([]*template.Node, error) {
-	var out []*template.Node
+// A decidedCondition is a condition of a package, with the guards that it is what it is in a session.
+type decidedCondition struct {
+	condition *template.Node
+	guards    []*template.Node
+}
+
+// conditionsOf translates the conditions of a package that rest on holes.
+func (t *rolloutTranslator) conditionsOf(root cue.Value) ([]decidedCondition, error) {
+	var out []decidedCondition
 	it, err := root.Fields(cue.Hidden(true))
 	for err == nil && it.Next() {
 		v := it.Value()
 		if !isCondition(it.Selector()) || !t.rests(v) {
 			continue
 		}
-		n, err := t.node(v)
+		var n *template.Node
+		guards, err := guardsOf(t.translator, func() (err error) {
+			n, err = t.node(v)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -83,8 +92,7 @@ func (t *rolloutTranslator) conditionsOf(root cue.Value) ([]*template.Node, erro
 				return nil, t.fail(v, "%v", err)
 			}
 		}
-		t.guard(guard)
-		out = append(out, n)
+		out = append(out, decidedCondition{n, append(guards, guard)})
 	}
 	return out, nil
 }

@@ -46,9 +46,11 @@ func (t *rolloutTranslator) translate() (*Template, error) {
 			return nil, t.undecided(program.Lookup(t.root, "components"), nil)
 		}
 		one := &componentTranslator{rolloutTranslator: t, want: c, held: held[i], value: t.root.LookupPath(pathOf(c.Name)), out: &t.out.Components[i]}
-		if err := one.translate(); err != nil {
+		guards, err := guardsOf(t.translator, one.translate)
+		if err != nil {
 			return nil, err
 		}
+		one.out.Guards = guards
 	}
 	t.out.Guards = t.guards
 	return t.out, nil
@@ -144,31 +146,38 @@ func (t *rolloutTranslator) status() error {
 	if t.want.Status == nil {
 		return nil
 	}
-	var keys []string
-	var nodes []*template.Node
+	complete := 0
 	it, err := v.Fields(cue.Hidden(true))
 	for err == nil && it.Next() {
 		if it.Selector().LabelType() != cue.StringLabel {
 			continue
 		}
-		name := it.Selector().Unquoted()
-		if _, there := t.want.Status[name]; !there {
-			if err := t.sameMissing(it.Value(), program.Lookup(t.real, "status", name)); err != nil {
-				return err
-			}
-			continue
-		}
-		n, err := t.member(it.Value())
+		f, err := t.statusField(it.Selector().Unquoted(), it.Value())
 		if err != nil {
 			return err
 		}
-		keys, nodes = append(keys, name), append(nodes, n)
+		if f.Value != nil {
+			complete++
+		}
+		t.out.Status = append(t.out.Status, f)
 	}
-	if len(keys) != len(t.want.Status) {
+	if complete != len(t.want.Status) {
 		return t.undecided(v, err)
 	}
-	t.out.Status = template.Object(keys, nodes)
 	return nil
+}
+
+// statusField translates a field of the status.
+func (t *rolloutTranslator) statusField(name string, v cue.Value) (out statusField, err error) {
+	out.Name = name
+	out.Guards, err = guardsOf(t.translator, func() (err error) {
+		if _, there := t.want.Status[name]; !there {
+			return t.sameMissing(v, program.Lookup(t.real, "status", name))
+		}
+		out.Value, err = t.member(v)
+		return err
+	})
+	return out, err
 }
 
 // sameMissing errors unless a value with holes lacks all that the value of the session does. What

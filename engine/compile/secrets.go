@@ -68,10 +68,8 @@ func (t *Template) mayRestOnSecret(at **template.Node) bool {
 	only := func(of []string) bool {
 		return !slices.ContainsFunc((*at).Operations(), func(name string) bool { return !slices.Contains(of, name) })
 	}
-	for i := range t.Guards {
-		if at == &t.Guards[i] {
-			return only(lengths) && !slices.ContainsFunc((*at).References(), func(path []string) bool { return path[0] != "cr" })
-		}
+	if slices.Contains(t.guardPlaces(), at) {
+		return only(lengths) && !slices.ContainsFunc((*at).References(), func(path []string) bool { return path[0] != "cr" })
 	}
 	for i := range t.Components {
 		for j := range t.Components[i].Objects {
@@ -80,5 +78,10 @@ func (t *Template) mayRestOnSecret(at **template.Node) bool {
 			}
 		}
 	}
-	return at == &t.Status && only(total)
+	for i := range t.Status {
+		if at == &t.Status[i].Value {
+			return only(total)
+		}
+	}
+	return false
 }

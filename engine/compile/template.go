@@ -16,6 +16,8 @@ type Template struct {
 	plain
 	// shared is how many nodes are shared.
 	shared int
+	// guards are those of all parts, each once.
+	guards []*template.Node
 	// conditions decide about the form: their values are part of the shape. They are of no use
 	// once the template is made.
 	conditions []*template.Node
@@ -25,19 +27,30 @@ type Template struct {
 
 // plain is what a template consists of.
 type plain struct {
-	// Guards are true for the views that the template has an answer for.
+	// Guards are true for the views that the template has an answer for, as well as those of components and of fields of
+	// the status.
 	Guards []*template.Node
 	// Rollout is what is the same for all views, without manifests and status.
 	Rollout program.Rollout
 	// Components are what differs in each component, and then in each hook.
 	Components []component
 	Inputs     []input
-	// Status is nil without a status.
-	Status *template.Node
+	// Status are the author's fields of the status.
+	Status []statusField
 	// RequeueAfter is a duration as text.
 	RequeueAfter *template.Node
 	// Secrets are the secrets that the package itself has written.
 	Secrets []string
+	// Divisible is true if each part of the template holds for all views that look the same to that part.
+	Divisible bool
+}
+
+// A statusField is a field of the status.
+type statusField struct {
+	Name string
+	// Value is nil if the field is not complete.
+	Value  *template.Node
+	Guards []*template.Node
 }
 
 // A component is what may differ in a component. What has no node is as in the rollout.
@@ -49,6 +62,8 @@ type component struct {
 	// Timeout is a duration as text.
 	Timeout *template.Node
 	Objects []manifest
+	// Guards are true for the views that it has an answer for.
+	Guards []*template.Node
 }
 
 // A manifest is an object of a component.
@@ -75,6 +90,14 @@ func (t *Template) UnmarshalJSON(text []byte) error {
 // share makes equal nodes one, and counts what an evaluation copies.
 func (t *Template) share() {
 	t.shared = template.Share(t.nodes())
+	t.guards = nil
+	seen := map[*template.Node]bool{}
+	for _, at := range t.guardPlaces() {
+		if !seen[*at] {
+			seen[*at] = true
+			t.guards = append(t.guards, *at)
+		}
+	}
 	t.objects, t.predicates = 0, 0
 	for _, c := range t.Components {
 		t.objects += len(c.Objects)
@@ -117,7 +140,7 @@ const sizeOfText = 3
 // be changed.
 func (t *Template) Eval(view map[string]any) (r program.Rollout, err error) {
 	e := &evaluation{Evaluation: template.NewEvaluation(view, t.shared)}
-	if !e.True(t.Guards) {
+	if !e.True(t.guards) {
 		return r, template.ErrFallback
 	}
 	e.objects, e.predicates = make([]program.Object, t.objects), make([]program.Predicate, t.predicates)
@@ -133,10 +156,8 @@ func (t *Template) Eval(view map[string]any) (r program.Rollout, err error) {
 			return program.Rollout{}, err
 		}
 	}
-	if t.Status != nil {
-		if r.Status, err = evalAs[map[string]any](t.Status, e); err != nil {
-			return program.Rollout{}, err
-		}
+	if r.Status, err = t.evalStatus(e); err != nil {
+		return program.Rollout{}, err
 	}
 	if err := setDuration(&r.RequeueAfter, t.RequeueAfter, e); err != nil {
 		return program.Rollout{}, err
@@ -145,6 +166,25 @@ func (t *Template) Eval(view map[string]any) (r program.Rollout, err error) {
 		return program.Rollout{}, template.ErrFallback
 	}
 	return r, nil
+}
+
+// evalStatus returns the author's fields of the status, or nil without a status.
+func (t *Template) evalStatus(e *evaluation) (map[string]any, error) {
+	if t.Rollout.Status == nil {
+		return nil, nil
+	}
+	out := make(map[string]any, len(t.Status))
+	for _, f := range t.Status {
+		if f.Value == nil {
+			continue
+		}
+		v, err := e.Eval(f.Value)
+		if err != nil {
+			return nil, err
+		}
+		out[f.Name] = v
+	}
+	return out, nil
 }
 
 // all yields the components and the hooks of a rollout, as pointers into it.
@@ -325,33 +365,58 @@ func frame(r program.Rollout) *Template {
 		}
 	}
 	t.Inputs = make([]input, len(r.Inputs))
-	r.Status = nil
+	if r.Status != nil {
+		r.Status = map[string]any{}
+	}
 	t.Rollout = r
 	return t
 }
 
 // nodes returns the places of all nodes.
 func (t *Template) nodes() []**template.Node {
-	var out []**template.Node
-	for i := range t.Guards {
-		out = append(out, &t.Guards[i])
-	}
+	out := t.guardPlaces()
 	for i := range t.Components {
-		c := &t.Components[i]
-		out = append(out, &c.Timeout)
-		for _, p := range c.predicates() {
-			out = append(out, &p.Value, &p.Left, &p.Right)
-		}
-		for j := range c.Objects {
-			m := &c.Objects[j]
-			out = append(out, &m.Content, &m.Namespace, &m.Name)
-		}
+		out = append(out, t.Components[i].nodes()...)
 	}
 	for i := range t.Inputs {
 		in := &t.Inputs[i]
 		out = append(out, &in.Namespace, &in.Object, &in.Selector)
 	}
-	return append(out, &t.Status, &t.RequeueAfter)
+	for i := range t.Status {
+		out = append(out, &t.Status[i].Value)
+	}
+	return append(out, &t.RequeueAfter)
+}
+
+// guardPlaces returns the places of all guards.
+func (t *Template) guardPlaces() []**template.Node {
+	var out []**template.Node
+	add := func(guards []*template.Node) {
+		for i := range guards {
+			out = append(out, &guards[i])
+		}
+	}
+	add(t.Guards)
+	for _, c := range t.Components {
+		add(c.Guards)
+	}
+	for _, f := range t.Status {
+		add(f.Guards)
+	}
+	return out
+}
+
+// nodes returns the places of the nodes of a component but for its guards.
+func (c *component) nodes() []**template.Node {
+	out := []**template.Node{&c.Timeout}
+	for _, p := range c.predicates() {
+		out = append(out, &p.Value, &p.Left, &p.Right)
+	}
+	for j := range c.Objects {
+		m := &c.Objects[j]
+		out = append(out, &m.Content, &m.Namespace, &m.Name)
+	}
+	return out
 }
 
 // predicates returns the conditions of a component.

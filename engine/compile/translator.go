@@ -60,6 +60,15 @@ func (t *translator) guard(n *template.Node) {
 	}
 }
 
+// guardsOf returns the guards that a translation adds, apart from those of others.
+func guardsOf(t *translator, translate func() error) ([]*template.Node, error) {
+	guards, guarded := t.guards, t.guarded
+	t.guards, t.guarded = nil, map[string]bool{}
+	defer func() { t.guards, t.guarded = guards, guarded }()
+	err := translate()
+	return t.guards, err
+}
+
 // guardEqual adds a guard that two nodes are equal.
 func (t *translator) guardEqual(v cue.Value, a, b *template.Node) error {
 	n, err := template.Call("==", a, b)

@@ -39,8 +39,8 @@ func (u *unit) verify(t *Template, h *holes) error {
 // free returns the holes that no guard refers to.
 func (u *unit) free(t *Template, h *holes) [][]string {
 	guarded := map[string]bool{}
-	for _, g := range t.Guards {
-		for _, path := range g.References() {
+	for _, g := range t.guardPlaces() {
+		for _, path := range (*g).References() {
 			guarded[strings.Join(path, separator)] = true
 		}
 	}

@@ -79,6 +79,8 @@ type cache struct {
 	entries   map[entryID]*list.Element
 	owners    map[string]*owner
 	buckets   *lru.Cache
+	// removed is called with each template that is no longer there.
+	removed func(*compile.Template)
 	// refined are the pins of templates that needed more than those of the package, by shape.
 	refined map[template.Key][]*refinement
 }
@@ -132,13 +134,15 @@ type place struct {
 	// shape is the key by the pins of the package, and key the one by pins.
 	shape, key template.Key
 	pins       template.Pins
+	// assembled is true if the template has just been made of parts of others.
+	assembled bool
 }
 
 func newCache(c shaper, limit int, m packageMetrics) *cache {
 	return &cache{
 		compiler: c, limit: limit, metrics: m,
 		entries: map[entryID]*list.Element{}, owners: map[string]*owner{}, buckets: lru.New(maxNamespaces),
-		refined: map[template.Key][]*refinement{},
+		refined: map[template.Key][]*refinement{}, removed: func(*compile.Template) {},
 	}
 }
 
@@ -161,6 +165,7 @@ func (c *cache) drop(at place) {
 	e := c.entry(entryID{key: at.key}, at.namespace)
 	if e.template != nil {
 		c.templates--
+		c.removed(e.template)
 		c.release(e)
 		c.grow(e, entryBytes-e.bytes)
 	}
@@ -232,6 +237,18 @@ func (c *cache) held(at place) *compile.Template {
 	return nil
 }
 
+// has reports whether a template is there.
+func (c *cache) has(t *compile.Template) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, at := range c.entries {
+		if e, _ := at.Value.(*entry); e.template == t {
+			return true
+		}
+	}
+	return false
+}
+
 // template returns the template at a place, or the reason why there is none. For unseen, the
 // caller compiles the session, and says so with compiled; no other one is compiled meanwhile.
 func (c *cache) template(at place) (*compile.Template, fallback) {
@@ -289,6 +306,22 @@ func (c *cache) compiled(at place, view shaped, r compile.Result) {
 		shape.failures++
 	}
 	c.evict()
+}
+
+// assembled adds a template that was made of parts of others, by pins that its shape has besides those of a place, and
+// returns where it is.
+func (c *cache) assembled(at place, view shaped, pins template.Pins, t *compile.Template) place {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	shape := c.entry(entryID{at.shape, at.namespace}, at.namespace)
+	if all, more := union(at.pins, shape.pins, pins); more {
+		at.pins, at.key = all, c.keyOf(view, all)
+		shape.pins = &all
+	}
+	c.add(at, at.key, at.pins, t)
+	c.evict()
+	at.assembled = true
+	return at
 }
 
 // add adds a template, unless somebody else was faster.
@@ -418,6 +451,7 @@ func (c *cache) evict() {
 		delete(c.entries, e.id)
 		if e.template != nil {
 			c.templates--
+			c.removed(e.template)
 			c.release(e)
 		}
 		c.grow(e, -e.bytes)

@@ -2,7 +2,8 @@
 // returns what Program.Evaluate returns, in every byte.
 //
 //	memo       what CUE said last of this resource, if the package sees the same again
-//	template   what CUE made of another session of the same shape, evaluated in Go
+//	template   what CUE made of another session of the same shape, evaluated in Go: of one
+//	           session, or put together from the parts of several
 //	CUE        everything else: the first sight of a shape, what is invalid, what does not translate
 //
 // A template is only ever an optimization. Whatever is odd falls back to CUE, and one of many answers

@@ -69,6 +69,9 @@ const (
 	// checkedPerResource is how many more resources are known to be checked than have an answer remembered: the
 	// version of a session takes 32 bytes.
 	checkedPerResource = 10
+	// checkedAssemblies is how many templates that are made of parts of others are compared with CUE before they answer.
+	// After that it is one of compareEvery.
+	checkedAssemblies = 20
 	// maxDifferences is how many templates of a package may say something else than CUE until it has none
 	// any more. One or two are for shapes that are odd, as a tenant may make them. If a third one differs, what the package
 	// says in all its shapes is probably wrong.
@@ -83,6 +86,7 @@ type Evaluator struct {
 	// checked has, for each resource, the version of its session that CUE has evaluated last.
 	checked *lru.Cache
 	cache   *cache
+	parts   *partStore
 	metrics packageMetrics
 	// number is the number of this Evaluator in the process.
 	number int64
@@ -90,6 +94,8 @@ type Evaluator struct {
 	differences atomic.Int64
 	// hits counts the answers of templates.
 	hits atomic.Int64
+	// assembled counts the templates that were made of parts of others.
+	assembled atomic.Int64
 	// confirmations counts the answers of templates that CUE was asked to confirm.
 	confirmations atomic.Int64
 	// predicted counts the sessions of which a template could predict something.
@@ -120,12 +126,16 @@ func New(p *program.Program, o Options) *Evaluator {
 		o.Now = time.Now
 	}
 	m := o.Metrics.of(p.Name())
-	return &Evaluator{
+	c := compile.New(p)
+	e := &Evaluator{
 		Program: p, options: o, metrics: m, number: created.Add(1),
 		memo:    memo{lru.New(o.Resources)},
 		checked: lru.New(checkedPerResource * o.Resources),
-		cache:   newCache(compile.New(p), o.TemplateBytes, m),
+		cache:   newCache(c, o.TemplateBytes, m),
+		parts:   newPartStore(p, c.Literals()),
 	}
+	e.cache.removed = e.parts.remove
+	return e
 }
 
 // Evaluate is EvaluateContext with a context that does not end.
@@ -171,7 +181,7 @@ func (e *Evaluator) evaluate(ctx context.Context, s program.Session) (program.Ro
 	at, why := place{}, off
 	if e.options.Templates != TemplatesOff {
 		var r program.Rollout
-		at = e.cache.placeOf(view, tenantOf(s), e.options.Now())
+		at = e.placeOf(s, view)
 		if e.options.Templates == TemplatesChecked && !e.isChecked(s) {
 			r, err := e.check(ctx, s, view, at)
 			return r, byCUE, err
@@ -182,6 +192,20 @@ func (e *Evaluator) evaluate(ctx context.Context, s program.Session) (program.Ro
 	}
 	r, err := e.byCUE(ctx, s, view, at, why)
 	return r, byCUE, err
+}
+
+// placeOf returns where the template for a session is. If there is none, it may be one that is made of parts of others.
+func (e *Evaluator) placeOf(s program.Session, view program.View) place {
+	at := e.cache.placeOf(view, tenantOf(s), e.options.Now())
+	if e.differences.Load() >= maxDifferences || e.cache.known(at.key) {
+		return at
+	}
+	t, pins := e.parts.assemble(view, at.pins)
+	if t == nil {
+		return at
+	}
+	e.metrics.assembled()
+	return e.cache.assembled(at, view, pins, t)
 }
 
 // byCUE returns what CUE says of a session that has no answer of a template for a reason, and makes a template if
@@ -211,9 +235,9 @@ func (e *Evaluator) Predict(s program.Session) (program.Rollout, bool) {
 	if _, remembered := e.memo.get(s, view); remembered || e.isChecked(s) {
 		return program.Rollout{}, false
 	}
-	t := e.held(e.cache.placeOf(view, tenantOf(s), e.options.Now()))
-	r, has := e.expected(t, view)
-	if !has || e.predicted.Add(1)%compareEvery == 0 {
+	at := e.placeOf(s, view)
+	r, has := e.expected(e.held(at), view)
+	if !has || at.assembled || e.predicted.Add(1)%compareEvery == 0 {
 		return program.Rollout{}, false
 	}
 	e.metrics.evaluated(byTemplate, time.Since(began))
@@ -306,11 +330,22 @@ func (e *Evaluator) byTemplate(ctx context.Context, s program.Session, view prog
 	if !e.Views().WithinLimits(view, r) {
 		return program.Rollout{}, unbounded
 	}
-	if e.hits.Add(1)%int64(e.options.CheckEvery) == 0 && !e.agrees(ctx, s, r, at) {
+	if e.isCheckDue(at) && !e.agrees(ctx, s, r, at) {
 		return program.Rollout{}, differed
 	}
 	e.memo.forget(s)
 	return r, ""
+}
+
+// isCheckDue reports whether the answer of the template at a place is to be compared with CUE's: the first one of one that has
+// just been assembled, at first always and later of one of some, and one of some of the others.
+func (e *Evaluator) isCheckDue(at place) bool {
+	due := e.hits.Add(1)%int64(e.options.CheckEvery) == 0
+	if !at.assembled {
+		return due
+	}
+	n := e.assembled.Add(1)
+	return due || n <= checkedAssemblies || n%compareEvery == 0
 }
 
 // agrees reports whether CUE says the same of a session as the template at a place.
@@ -327,6 +362,7 @@ func (e *Evaluator) agrees(ctx context.Context, s program.Session, r program.Rol
 // not the first.
 func (e *Evaluator) differ(ctx context.Context, s program.Session, at place) {
 	e.cache.drop(at)
+	e.parts.stop()
 	if e.differences.Add(1) >= maxDifferences {
 		e.cache.clear()
 	}
@@ -347,13 +383,27 @@ func (e *Evaluator) Epoch() string {
 func (e *Evaluator) compile(ctx context.Context, s program.Session, view program.View, at place) (program.Rollout, error) {
 	var result compile.Result
 	// Nothing else of the package is compiled until then, and a reconcile survives a panic.
-	defer func() { e.cache.compiled(at, view, result) }()
+	defer func() {
+		e.cache.compiled(at, view, result)
+		e.keepParts(view, result)
+	}()
 	result, err := e.options.Backend.Compile(ctx, s, at.pins)
 	e.metrics.compiled(result, err)
 	if err == nil {
 		err = result.Err
 	}
 	return e.said(s, view, result.Rollout, err)
+}
+
+// keepParts keeps the parts of a template for others, as long as the template is there.
+func (e *Evaluator) keepParts(view program.View, r compile.Result) {
+	if r.Template == nil {
+		return
+	}
+	e.parts.add(view, r.Pins, r.Template)
+	if !e.cache.has(r.Template) {
+		e.parts.remove(r.Template) // it was evicted before its parts were there to be removed
+	}
 }
 
 // said remembers what CUE said of a session.

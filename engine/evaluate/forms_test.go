@@ -128,10 +128,16 @@ func (f form) compare(t *testing.T, p *program.Program, sessions []program.Sessi
 	t.Helper()
 	b := &observedBackend{Backend: evaluate.InProcess(p)}
 	clock := time.Unix(0, 0)
-	e := evaluate.New(p, evaluate.Options{Backend: b, CheckEvery: 1000, Now: func() time.Time {
-		clock = clock.Add(time.Hour)
-		return clock
-	}})
+	e := evaluate.New(p, evaluate.Options{
+		Backend: b, CheckEvery: 1000,
+		Now: func() time.Time {
+			clock = clock.Add(time.Hour)
+			return clock
+		},
+		Differs: func(_ context.Context, s program.Session) {
+			t.Errorf("a template that was assembled differs for %v", s)
+		},
+	})
 	for i, s := range sessions {
 		want, wantErr := answers[i].rollout, answers[i].err
 		got, gotErr := e.Evaluate(s)

@@ -13,9 +13,9 @@ type Metrics struct {
 	// Collector collects all of them.
 	prometheus.Collector
 
-	evaluations, fallbacks, compiles, differences *prometheus.CounterVec
-	templates, bytes                              *prometheus.GaugeVec
-	duration                                      *prometheus.HistogramVec
+	evaluations, fallbacks, compiles, assemblies, differences *prometheus.CounterVec
+	templates, bytes                                          *prometheus.GaugeVec
+	duration                                                  *prometheus.HistogramVec
 }
 
 // How a session was evaluated.
@@ -40,6 +40,7 @@ func NewMetrics() *Metrics {
 		evaluations: counter("evaluations_total", "Evaluations of a package, by how: memo, template or cue.", "by"),
 		fallbacks:   counter("evaluation_fallbacks_total", "Evaluations that no template had an answer for, by the reason.", "reason"),
 		compiles:    counter("template_compiles_total", "Sessions that were compiled, by the result: template, untranslated, faulty or unfinished.", "result"),
+		assemblies:  counter("template_assemblies_total", "Templates that were made of parts of others, without CUE."),
 		differences: counter("template_differences_total", "Templates that said something else than CUE, and were dropped."),
 		templates:   gauge("templates", "Templates that a package has."),
 		bytes:       gauge("template_bytes", "Memory that the templates of a package take, about."),
@@ -48,7 +49,7 @@ func NewMetrics() *Metrics {
 		}, []string{"package", "by"}),
 	}
 	all := prometheus.NewRegistry()
-	all.MustRegister(m.evaluations, m.fallbacks, m.compiles, m.differences, m.templates, m.bytes, m.duration)
+	all.MustRegister(m.evaluations, m.fallbacks, m.compiles, m.assemblies, m.differences, m.templates, m.bytes, m.duration)
 	m.Collector = all
 	return m
 }
@@ -75,7 +76,8 @@ func (m packageMetrics) evaluated(by string, took time.Duration) {
 func (m packageMetrics) fellBack(why fallback) {
 	m.fallbacks.WithLabelValues(m.name, string(why)).Inc()
 }
-func (m packageMetrics) differed() { m.differences.WithLabelValues(m.name).Inc() }
+func (m packageMetrics) assembled() { m.assemblies.WithLabelValues(m.name).Inc() }
+func (m packageMetrics) differed()  { m.differences.WithLabelValues(m.name).Inc() }
 
 // What came of a session that was compiled. They are labels of a metric.
 const (

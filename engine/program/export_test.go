@@ -4,7 +4,7 @@ package program
 func (p *Program) Unprojected() *Program {
 	out, views := *p, *p.views
 	views.live, views.inputs = &projection{all: true}, &projection{all: true}
-	views.part = views.parts()
+	views.part = views.whole()
 	out.views = &views
 	return &out
 }

@@ -17,6 +17,8 @@ import (
 type View struct {
 	values map[string]any
 	part   *projection
+	// parts are those of the parts of a rollout.
+	parts map[string]*projection
 }
 
 // Views say what a package sees of sessions, and how much of them there may be.
@@ -25,6 +27,8 @@ type Views struct {
 	cr, live, inputs *projection
 	// part is the part of the values of a view that it sees.
 	part *projection
+	// parts are the parts of a view that the parts of a rollout rest on.
+	parts map[string]*projection
 	// digests is true if the package may refer to the digest of an object's content.
 	digests bool
 	limits  Limits
@@ -36,7 +40,8 @@ func viewsOf(x *syntax.Index, limits Limits) *Views {
 		cr: resource(x), live: project(x, "live"), inputs: project(x, "inputs"),
 		digests: refersToDigests(x.References()), limits: limits,
 	}
-	out.part = out.parts()
+	out.part = out.whole()
+	out.parts = partProjections(x, out)
 	return out
 }
 
@@ -57,11 +62,11 @@ func (v *Views) Of(s Session) View {
 	if secrets := s.secrets(); len(secrets) > 0 {
 		values["secrets"] = secrets
 	}
-	return View{values, v.part}
+	return View{values, v.part, v.parts}
 }
 
-// parts returns the part of the values of a view that the package sees.
-func (v *Views) parts() *projection {
+// whole returns the part of the values of a view that the package sees.
+func (v *Views) whole() *projection {
 	all := &projection{all: true}
 	out := &projection{fields: map[string]*projection{
 		"cr": v.cr, "live": v.live, "inputs": v.inputs, "config": all, "layers": all, "secrets": all,

@@ -43,6 +43,8 @@ type Index struct {
 	// for the data fields.
 	readings     []Reading
 	declarations map[string][]Reading
+	// parts are the parts whose values rest on less than all that.
+	parts Parts
 	// selections are the places at which names of them are selected.
 	selections map[fault.TokenPosition][]Selection
 	// needed are the references to fields of the spec, and whether a component always

@@ -58,6 +58,7 @@ func (x *reader) allReferences() []Reference {
 		x.addSelections(f)
 	}
 	x.readings = x.readingsOf(r.found)
+	x.parts = x.partsOf(r.found)
 	slices.SortStableFunc(out, func(a, b Reference) int { return fault.Compare(a.Position, b.Position) })
 	return slices.CompactFunc(out, func(a, b Reference) bool {
 		return a.Is(b)
