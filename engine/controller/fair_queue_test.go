@@ -98,9 +98,9 @@ func openWorkshop(t *testing.T) *workshop {
 func (w *workshop) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	w.mu.Lock()
 	w.taken[key.Name]++
+	first := w.taken[key.Name] == 1
 	w.mu.Unlock()
 	what, _, _ := strings.Cut(key.Name, "-")
-	first := w.took(key.Name) == 1
 	switch what {
 	case "edit", "hang":
 		if what == "edit" && first {
