@@ -18,6 +18,7 @@ import (
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/verify"
+	"operetta.dev/test/inline"
 	"operetta.dev/test/machine"
 )
 
@@ -44,7 +45,7 @@ live: _
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := program.Load(snapshot)
+	p, err := inline.Load(snapshot)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ import (
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/status"
+	"operetta.dev/test/inline"
 )
 
 // site is a cluster in memory with the parts that a Reconciler is given. It records what is done with the
@@ -199,7 +200,7 @@ func (s *site) Examine(ctx context.Context, snapshot *source.Snapshot) (Candidat
 	if s.spoilt != "" && snapshot.Digest() == s.spoilt {
 		return Candidate{}, fault.Faults{{Message: "it cannot be used"}}
 	}
-	p, err := program.Load(snapshot)
+	p, err := inline.Load(snapshot)
 	if err != nil {
 		return Candidate{}, err
 	}
@@ -391,7 +392,7 @@ func (s *site) serveFolder(serves bool) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if s.served[kind], err = program.Load(snapshot); err != nil {
+	if s.served[kind], err = inline.Load(snapshot); err != nil {
 		s.t.Fatal(err)
 	}
 }

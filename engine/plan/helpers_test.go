@@ -13,6 +13,7 @@ import (
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
+	"operetta.dev/test/inline"
 	"operetta.dev/test/snapshot"
 )
 
@@ -46,7 +47,7 @@ func loadKind(t testing.TB, kind, body string) *program.Program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := program.Load(snapshot)
+	p, err := inline.Load(snapshot)
 	if err != nil {
 		t.Fatal(err)
 	}

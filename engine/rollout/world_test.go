@@ -18,6 +18,7 @@ import (
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/source"
 	"operetta.dev/test/clustertest"
+	"operetta.dev/test/inline"
 	"operetta.dev/test/machine"
 )
 
@@ -121,7 +122,7 @@ func (w *world) load(body string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.program, err = program.Load(snapshot)
+	w.program, err = inline.Load(snapshot)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -3,11 +3,13 @@ package inline
 
 import (
 	"regexp"
+	"sync"
 	"testing"
 	"testing/fstest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/utils/lru"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
 )
@@ -34,11 +36,47 @@ func Snapshot(t testing.TB, text string) *source.Snapshot {
 // Program loads a package of one file; see Snapshot.
 func Program(t testing.TB, text string) *program.Program {
 	t.Helper()
-	p, err := program.Load(Snapshot(t, text))
+	p, err := Load(Snapshot(t, text))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	return p
+}
+
+// maxLoaded is how many packages Load remembers. Each takes a few megabytes, and ten times as much under the race detector.
+const maxLoaded = 24
+
+// loaded has what loads the packages that tests have loaded last.
+var loaded = struct {
+	sync.Mutex
+
+	by *lru.Cache
+}{by: lru.New(maxLoaded)}
+
+// A version tells packages apart whose files are all that they consist of.
+type version struct{ digest, name, dir, origin, prefix string }
+
+// Load returns what program.Load returns. Tests that load the same package share the program, as the resources of a kind do in an operator:
+// compiling the contract with it takes most of the time of such a test.
+func Load(s *source.Snapshot) (*program.Program, error) {
+	if len(s.Kinds()) > 0 || len(s.Definitions()) > 0 || len(s.OverlayFiles()) > 0 {
+		return program.Load(s)
+	}
+	return loader(s)()
+}
+
+// loader returns what loads a package, once for all who ask for it.
+func loader(s *source.Snapshot) func() (*program.Program, error) {
+	loaded.Lock()
+	defer loaded.Unlock()
+	key := version{s.Digest(), s.Name(), s.Dir(), s.Origin(), s.DisplayPrefix()}
+	v, _ := loaded.by.Get(key)
+	load, known := v.(func() (*program.Program, error))
+	if !known {
+		load = sync.OnceValues(func() (*program.Program, error) { return program.Load(s) })
+		loaded.by.Add(key, load)
+	}
+	return load
 }
 
 // Decode reads YAML into data as an API server has it, with integers as int64.
