@@ -366,8 +366,11 @@ func (q *fairQueue) assignParked() {
 		}
 		q.unpark(i)
 		q.assigned[p.request] = &assignment{speed: q.speedOf(p.request)}
-		delete(q.turns.given, p.request)                                                           // it has a worker, whatever came of its turn
-		q.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(turnPriority)}, p.request) // no other request has this worker meanwhile
+		_, given := q.turns.given[p.request]
+		delete(q.turns.given, p.request) // it has a worker, whatever came of its turn
+		if !given {                      // the library hands it out already for its turn, maybe at this moment, and would do so twice
+			q.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(turnPriority)}, p.request) // no other request has this worker meanwhile
+		}
 		now = q.workerUse()
 	}
 }

@@ -198,3 +198,37 @@ func TestATurnThatComesTooLateIsNoOther(t *testing.T) {
 		t.Error("an event has come since, and is lost")
 	}
 }
+
+// The library hands a request out at the moment that it gets its turn. It is parked, and gets a worker while the library hands
+// it out for the turn as well.
+func TestARequestThatIsParkedAtItsTurnIsHandedOutOnce(t *testing.T) {
+	inQueue(t, func(b *bubble) {
+		t, q := b.t, b.fairQueue
+		for i := range q.unprovenWorkers {
+			busy := request(fmt.Sprint("busy-", i))
+			q.Add(busy)
+			synctest.Wait()
+			q.Get()
+		}
+		q.Add(request("a"))
+		synctest.Wait()
+		req, priority, _ := q.PriorityQueue.GetWithPriority()
+		q.turns.handedOut = turnEvery - 1
+		q.takeTurn()
+		if !q.handOut(req, priority) || q.admit(req, priority) {
+			t.Fatal("it is not parked, although there is no worker for it")
+		}
+		q.PriorityQueue.Done(req)
+		synctest.Wait()
+		req, priority, _ = q.PriorityQueue.GetWithPriority() // for its turn
+		q.Done(request("busy-0"))                            // a worker for it is free
+		if !q.handOut(req, priority) || !q.admit(req, priority) {
+			t.Fatal("it has no worker")
+		}
+		q.Done(req)
+		synctest.Wait()
+		if n := q.Len(); n > 0 {
+			t.Errorf("%d requests are left, so it is reconciled once more", n)
+		}
+	})
+}
