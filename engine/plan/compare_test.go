@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
+	"operetta.dev/test/machine"
 )
 
 func TestWithTheOldPackageOnlyTheDifferenceCounts(t *testing.T) {
@@ -168,6 +169,7 @@ func TestAFieldThatTheDefinitionDropsMakesNoResourceInvalid(t *testing.T) {
 }
 
 func TestAnEndedPlanSaysSo(t *testing.T) {
+	machine.Serial(t)
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	var all []*unstructured.Unstructured

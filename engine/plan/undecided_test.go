@@ -15,6 +15,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
+	"operetta.dev/test/machine"
 )
 
 // pair is a package whose component web has a second object.
@@ -277,6 +278,7 @@ func TestWhatIsTooMuchIsEvaluatedOnceForAPlan(t *testing.T) {
 }
 
 func TestAPlanThatHasToBeCompleteEndsWhereItIsNot(t *testing.T) {
+	machine.Serial(t)
 	t.Parallel()
 	p := load(t, body)
 	var all []*unstructured.Unstructured

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/test/machine"
 )
 
 // perComparison is how many evaluations a comparison takes: one says which objects are read, and the next one has them.
@@ -109,8 +110,9 @@ func TestManyEventsCostFewComparisons(t *testing.T) {
 }
 
 // TestAFleetIsComparedOnceAndTakesLittleMemory: a shadow keeps what was read by name and version, and no objects. Not parallel:
-// it looks at the heap of the process.
+// it looks at the heap of the process. What fleets do at once, TestManyEventsCostFewComparisons does with the race detector.
 func TestAFleetIsComparedOnceAndTakesLittleMemory(t *testing.T) { //nolint:paralleltest // see above
+	machine.Serial(t)
 	const (
 		size = 1000
 		// most is what a resource with one object may take, which is less than the object has.
