@@ -63,7 +63,7 @@ func (w *leaderWait) check(req *http.Request) error {
 
 // A notedLock is a lock that tells a leaderWait who has its Lease.
 type notedLock struct {
-	resourcelock.Interface
+	observedLock
 
 	wait *leaderWait
 }
@@ -71,32 +71,40 @@ type notedLock struct {
 // notedLock returns the lock of the shard, which notes who has it.
 func (e *shardElection) notedLock() *notedLock {
 	lock := e.agreedLock()
-	return &notedLock{Interface: lock, wait: &leaderWait{log: e.log, lease: lock.Describe(), identity: e.identity}}
+	wait := &leaderWait{log: e.log, lease: lock.Describe(), identity: e.identity}
+	return &notedLock{observedLock{lock, wait.note}, wait}
+}
+
+// An observedLock is a lock that calls a function with each record that it has read or written.
+type observedLock struct {
+	resourcelock.Interface
+
+	observe func(resourcelock.LeaderElectionRecord)
 }
 
 // Get implements resourcelock.Interface.
-func (l *notedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+func (l observedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	r, raw, err := l.Interface.Get(ctx)
 	if err == nil {
-		l.wait.note(*r)
+		l.observe(*r)
 	}
 	return r, raw, err
 }
 
 // Create implements resourcelock.Interface.
-func (l *notedLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+func (l observedLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	err := l.Interface.Create(ctx, r)
 	if err == nil {
-		l.wait.note(r)
+		l.observe(r)
 	}
 	return err
 }
 
 // Update implements resourcelock.Interface.
-func (l *notedLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+func (l observedLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	err := l.Interface.Update(ctx, r)
 	if err == nil {
-		l.wait.note(r)
+		l.observe(r)
 	}
 	return err
 }

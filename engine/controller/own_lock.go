@@ -10,7 +10,9 @@ import (
 
 // ownLock returns the lock of a Lease, which releases the Lease only if this process holds it.
 func (e *shardElection) ownLock(name string) resourcelock.Interface {
-	return &ownLock{Interface: e.lock(name)}
+	out := &ownLock{}
+	out.observedLock = observedLock{e.lock(name), out.noteHolder}
+	return out
 }
 
 // errNotHeld says that there is nothing to release.
@@ -20,28 +22,10 @@ var errNotHeld = errors.New("the Lease is not given back, because another proces
 // it releases it, but does not check the holder: a process that was cut off from the API server would release a Lease
 // that another process has taken in the meantime.
 type ownLock struct {
-	resourcelock.Interface
+	observedLock
 
 	mu     sync.Mutex
 	holder string
-}
-
-// Get implements resourcelock.Interface.
-func (l *ownLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	r, raw, err := l.Interface.Get(ctx)
-	if err == nil {
-		l.noteHolder(r.HolderIdentity)
-	}
-	return r, raw, err
-}
-
-// Create implements resourcelock.Interface.
-func (l *ownLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	err := l.Interface.Create(ctx, r)
-	if err == nil {
-		l.noteHolder(r.HolderIdentity)
-	}
-	return err
 }
 
 // Update implements resourcelock.Interface.
@@ -49,17 +33,13 @@ func (l *ownLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecor
 	if r.HolderIdentity != l.Identity() && !l.isHeld() {
 		return errNotHeld
 	}
-	err := l.Interface.Update(ctx, r)
-	if err == nil {
-		l.noteHolder(r.HolderIdentity)
-	}
-	return err
+	return l.observedLock.Update(ctx, r)
 }
 
-func (l *ownLock) noteHolder(holder string) {
+func (l *ownLock) noteHolder(r resourcelock.LeaderElectionRecord) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.holder = holder
+	l.holder = r.HolderIdentity
 }
 
 func (l *ownLock) isHeld() bool {

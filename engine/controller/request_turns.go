@@ -3,12 +3,10 @@ package controller
 import (
 	"cmp"
 	"container/heap"
-	"context"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
@@ -156,61 +154,27 @@ func (h *requestHeap) Pop() any {
 // urgently returns a handler that enqueues what another one does before the events of objects, unless
 // no client has changed anything.
 func urgently(inner handler.EventHandler) handler.EventHandler {
-	urgent := func(q requestQueue) requestQueue {
-		if priorities, ok := q.(priorityqueue.PriorityQueue[ctrl.Request]); ok { // the library's queues are
-			return urgentQueue{priorities}
-		}
-		return q
-	}
-	return handler.Funcs{
-		CreateFunc:  func(ctx context.Context, e event.CreateEvent, q requestQueue) { inner.Create(ctx, e, urgent(q)) },
-		UpdateFunc:  func(ctx context.Context, e event.UpdateEvent, q requestQueue) { inner.Update(ctx, e, urgent(q)) },
-		DeleteFunc:  func(ctx context.Context, e event.DeleteEvent, q requestQueue) { inner.Delete(ctx, e, urgent(q)) },
-		GenericFunc: func(ctx context.Context, e event.GenericEvent, q requestQueue) { inner.Generic(ctx, e, urgent(q)) },
-	}
-}
-
-// An urgentQueue is a queue as the handler of an urgent event sees it.
-type urgentQueue struct {
-	priorityqueue.PriorityQueue[ctrl.Request]
-}
-
-// Add implements workqueue.TypedInterface.
-func (q urgentQueue) Add(req ctrl.Request) { q.AddWithOpts(priorityqueue.AddOpts{}, req) }
-
-// AddWithOpts implements priorityqueue.PriorityQueue.
-func (q urgentQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...ctrl.Request) {
-	if o.Priority == nil {
-		o.Priority = new(changePriority)
-	}
-	q.PriorityQueue.AddWithOpts(o, requests...)
+	return wrapped(inner, func(_ handledEvent, q requestQueue, enqueue func(requestQueue)) {
+		enqueue(addingBy(q, func(to priorityQueue, o priorityqueue.AddOpts, requests ...ctrl.Request) {
+			if o.Priority == nil {
+				o.Priority = new(changePriority)
+			}
+			to.AddWithOpts(o, requests...)
+		}))
+	})
 }
 
 // batched returns a handler that enqueues what another one does for an update a moment later. One change makes
 // many updates of the objects of a resource, and all within that moment cause one reconcile. What is created or
 // deleted does not wait, as a rollout or teardown may go on with it.
 func batched(inner handler.EventHandler) handler.EventHandler {
-	return handler.Funcs{
-		CreateFunc: inner.Create, DeleteFunc: inner.Delete, GenericFunc: inner.Generic,
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q requestQueue) {
-			if priorities, ok := q.(priorityqueue.PriorityQueue[ctrl.Request]); ok { // the library's queues are
-				q = batchedQueue{priorities}
-			}
-			inner.Update(ctx, e, q)
-		},
-	}
-}
-
-// A batchedQueue is a queue as the handler of an update that waits for others sees it.
-type batchedQueue struct {
-	priorityqueue.PriorityQueue[ctrl.Request]
-}
-
-// Add implements workqueue.TypedInterface.
-func (q batchedQueue) Add(req ctrl.Request) { q.AddWithOpts(priorityqueue.AddOpts{}, req) }
-
-// AddWithOpts implements priorityqueue.PriorityQueue.
-func (q batchedQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...ctrl.Request) {
-	o.After = max(o.After, updateDelay)
-	q.PriorityQueue.AddWithOpts(o, requests...)
+	return wrapped(inner, func(e handledEvent, q requestQueue, enqueue func(requestQueue)) {
+		if e.before != nil {
+			q = addingBy(q, func(to priorityQueue, o priorityqueue.AddOpts, requests ...ctrl.Request) {
+				o.After = max(o.After, updateDelay)
+				to.AddWithOpts(o, requests...)
+			})
+		}
+		enqueue(q)
+	})
 }

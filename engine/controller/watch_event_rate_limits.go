@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"maps"
 	"runtime/debug"
 	"sync"
@@ -9,12 +8,9 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"operetta.dev/engine/object"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
@@ -135,56 +131,22 @@ func (l *keyedLimiter[K]) bucketOf(key K, now time.Time) *bucket {
 	return l.buckets[key]
 }
 
-// A requestQueue is the queue of a controller.
-type requestQueue = workqueue.TypedRateLimitingInterface[ctrl.Request]
-
 // limited returns a handler of events that limits the requests of another one. It leaves out an event on
 // which that panics: a panic in the goroutine of an informer would end the process.
 func (w *eventRateLimits) limited(inner handler.EventHandler) handler.EventHandler {
-	handle := func(o client.Object, q requestQueue, enqueue func(requestQueue)) {
-		of := object.Ref{GroupVersionKind: o.GetObjectKind().GroupVersionKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
+	return wrapped(inner, func(e handledEvent, q requestQueue, enqueue func(requestQueue)) {
+		of := object.Ref{GroupVersionKind: e.after.GetObjectKind().GroupVersionKind(), Namespace: e.after.GetNamespace(), Name: e.after.GetName()}
 		defer func() {
 			if cause := recover(); cause != nil {
 				w.log.Error(nil, "the operator has a fault, and leaves an event out", "object", of.String(), "stack", string(debug.Stack()))
 			}
 		}()
-		if priorities, ok := q.(priorityqueue.PriorityQueue[ctrl.Request]); ok { // the library's queues are
-			q = &limitedQueue{PriorityQueue: priorities, limits: w, source: of}
-		}
-		enqueue(q)
-	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q requestQueue) {
-			handle(e.Object, q, func(q requestQueue) { inner.Create(ctx, e, q) })
-		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q requestQueue) {
-			handle(e.ObjectNew, q, func(q requestQueue) { inner.Update(ctx, e, q) })
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q requestQueue) {
-			handle(e.Object, q, func(q requestQueue) { inner.Delete(ctx, e, q) })
-		},
-		GenericFunc: func(ctx context.Context, e event.GenericEvent, q requestQueue) {
-			handle(e.Object, q, func(q requestQueue) { inner.Generic(ctx, e, q) })
-		},
-	}
-}
-
-// A limitedQueue is a queue as the handler of one event sees it.
-type limitedQueue struct {
-	priorityqueue.PriorityQueue[ctrl.Request]
-
-	limits *eventRateLimits
-	source object.Ref
-}
-
-// Add implements workqueue.TypedInterface.
-func (q *limitedQueue) Add(req ctrl.Request) { q.AddWithOpts(priorityqueue.AddOpts{}, req) }
-
-// AddWithOpts implements priorityqueue.PriorityQueue.
-func (q *limitedQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...ctrl.Request) {
-	for _, req := range requests {
-		one := o
-		one.After = max(o.After, q.limits.delay(q.source, req))
-		q.PriorityQueue.AddWithOpts(one, req)
-	}
+		enqueue(addingBy(q, func(to priorityQueue, o priorityqueue.AddOpts, requests ...ctrl.Request) {
+			for _, req := range requests {
+				one := o
+				one.After = max(o.After, w.delay(of, req))
+				to.AddWithOpts(one, req)
+			}
+		}))
+	})
 }
