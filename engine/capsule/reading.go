@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/ownership"
@@ -81,8 +80,8 @@ func (r *Reading) list(s cluster.Selection, all []*unstructured.Unstructured) {
 }
 
 // act notes a write.
-func (r *Reading) act(verb string, ref cluster.Ref, err error) {
-	a := RecordedWrite{Verb: verb, Object: ref.String()}
+func (r *Reading) act(w cluster.Write, err error) {
+	a := RecordedWrite{Verb: w.Verb, Object: w.Ref.String()}
 	if err != nil {
 		if a.Refused = string(apierrors.ReasonForError(err)); a.Refused == "" {
 			a.Refused = "error" // its text may quote what was written
@@ -101,7 +100,17 @@ func (r *Reading) acts() []RecordedWrite {
 }
 
 // A recorded cluster notes what is read and written by it in the Reading of the context.
-type recorded struct{ cluster.Cluster }
+type recorded struct{ cluster.Interceptor }
+
+func newRecorded(c cluster.Cluster) recorded {
+	return recorded{cluster.Interceptor{Cluster: c, Intercept: func(ctx context.Context, w cluster.Write, do func(cluster.Cluster) error) error {
+		err := do(c)
+		if r := readingOf(ctx); r != nil {
+			r.act(w, err)
+		}
+		return err
+	}}}
+}
 
 var _ cluster.Cluster = recorded{}
 
@@ -150,57 +159,6 @@ func (c recorded) Owned(ctx context.Context, namespace, label, value string) ([]
 		r.owned = append(r.owned, all...)
 	}
 	return all, err
-}
-
-// Apply implements cluster.Cluster.
-func (c recorded) Apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	out, err := c.Cluster.Apply(ctx, object)
-	note(ctx, "apply", cluster.RefOf(object), err)
-	return out, err
-}
-
-// HandOver implements cluster.Cluster.
-func (c recorded) HandOver(ctx context.Context, fields *unstructured.Unstructured) error {
-	err := c.Cluster.HandOver(ctx, fields)
-	note(ctx, "hand over", cluster.RefOf(fields), err)
-	return err
-}
-
-// Replace implements cluster.Cluster.
-func (c recorded) Replace(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	out, err := c.Cluster.Replace(ctx, object)
-	note(ctx, "replace", cluster.RefOf(object), err)
-	return out, err
-}
-
-// Delete implements cluster.Cluster.
-func (c recorded) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error {
-	err := c.Cluster.Delete(ctx, ref, uid)
-	note(ctx, "delete", ref, err)
-	return err
-}
-
-// ApplyStatus implements cluster.Cluster.
-func (c recorded) ApplyStatus(ctx context.Context, object *unstructured.Unstructured) error {
-	ref := cluster.RefOf(object)
-	err := c.Cluster.ApplyStatus(ctx, object)
-	note(ctx, "write the status of", ref, err)
-	return err
-}
-
-// ApplyFinalizers implements cluster.Cluster.
-func (c recorded) ApplyFinalizers(ctx context.Context, object *unstructured.Unstructured) error {
-	ref := cluster.RefOf(object)
-	err := c.Cluster.ApplyFinalizers(ctx, object)
-	note(ctx, "set the finalizers of", ref, err)
-	return err
-}
-
-// note notes a write in the Reading of a context.
-func note(ctx context.Context, verb string, ref cluster.Ref, err error) {
-	if r := readingOf(ctx); r != nil {
-		r.act(verb, ref, err)
-	}
 }
 
 // Scope implements cluster.Cluster.

@@ -85,7 +85,7 @@ func (r *Recorder) Cluster(c cluster.Cluster) cluster.Cluster {
 	if r == nil {
 		return c
 	}
-	return recorded{c}
+	return newRecorded(c)
 }
 
 // Begin returns the context of a reconcile that is recorded, and what it reads.

@@ -158,7 +158,7 @@ func TestA1A2PoliciesSurviveACrashAfterEveryWrite(t *testing.T) {
 	for verb, n := range c.seen.Verbs() {
 		t.Logf("%s: %d", verb, n)
 	}
-	for _, verb := range []string{"apply", "replace", "delete", "status", "finalizers"} {
+	for _, verb := range []string{"apply", "replace", "delete", "write the status of", "set the finalizers of"} {
 		if c.seen.Verbs()[verb] == 0 {
 			t.Errorf("nothing is written by %s: the sweep shows nothing", verb)
 		}

@@ -17,7 +17,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/cluster/memory"
 )
@@ -55,7 +54,7 @@ func (p Plan) String() string {
 
 // Cluster is a cluster.Cluster that fails as planned. It is for one goroutine.
 type Cluster struct {
-	cluster.Cluster
+	cluster.Interceptor
 
 	memory *memory.Cluster
 	plan   Plan
@@ -72,7 +71,9 @@ type Cluster struct {
 
 // New returns a cluster that writes to and reads from another one, which is the given one in memory or a part of it.
 func New(c cluster.Cluster, m *memory.Cluster) *Cluster {
-	return &Cluster{Cluster: c, memory: m, verbs: map[string]int{}}
+	f := &Cluster{memory: m, verbs: map[string]int{}}
+	f.Interceptor = cluster.Interceptor{Cluster: c, Intercept: f.write}
+	return f
 }
 
 // InjectFaults sets the plan, and counts writes anew. The zero Plan lets nothing fail.
@@ -91,7 +92,7 @@ func (f *Cluster) FreezeCache() { f.frozen = f.memory.Clone() }
 // ThawCache ends FreezeCache.
 func (f *Cluster) ThawCache() { f.frozen = nil }
 
-// Writes returns how many writes there were since Disturb, with those that failed as planned.
+// Writes returns how many writes there were since InjectFaults, with those that failed as planned.
 func (f *Cluster) Writes() int { return f.total }
 
 // Pending returns what of the plan has not happened yet, or the zero Plan.
@@ -119,7 +120,7 @@ func (f *Cluster) Restart() {
 }
 
 // write carries a write out, and lets it fail when it is its turn.
-func (f *Cluster) write(verb string, do func() error) error {
+func (f *Cluster) write(_ context.Context, w cluster.Write, do func(cluster.Cluster) error) error {
 	if f.dead {
 		return ErrCrash
 	}
@@ -127,12 +128,12 @@ func (f *Cluster) write(verb string, do func() error) error {
 		f.total++
 		return apierrors.NewInternalError(errors.New("the write was refused as planned"))
 	}
-	if err := do(); err != nil {
+	if err := do(f.Cluster); err != nil {
 		return err
 	}
 	f.sinceStart++
 	f.total++
-	f.verbs[verb]++
+	f.verbs[w.Verb]++
 	if f.after != nil {
 		f.after()
 	}
@@ -144,44 +145,6 @@ func (f *Cluster) write(verb string, do func() error) error {
 		return ErrLost
 	}
 	return nil
-}
-
-// Apply implements cluster.Cluster.
-func (f *Cluster) Apply(ctx context.Context, o *unstructured.Unstructured) (out *unstructured.Unstructured, err error) {
-	err = f.write("apply", func() error {
-		out, err = f.Cluster.Apply(ctx, o)
-		return err
-	})
-	return out, err
-}
-
-// Replace implements cluster.Cluster.
-func (f *Cluster) Replace(ctx context.Context, o *unstructured.Unstructured) (out *unstructured.Unstructured, err error) {
-	err = f.write("replace", func() error {
-		out, err = f.Cluster.Replace(ctx, o)
-		return err
-	})
-	return out, err
-}
-
-// HandOver implements cluster.Cluster.
-func (f *Cluster) HandOver(ctx context.Context, fields *unstructured.Unstructured) error {
-	return f.write("hand over", func() error { return f.Cluster.HandOver(ctx, fields) })
-}
-
-// Delete implements cluster.Cluster.
-func (f *Cluster) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error {
-	return f.write("delete", func() error { return f.Cluster.Delete(ctx, ref, uid) })
-}
-
-// ApplyStatus implements cluster.Cluster.
-func (f *Cluster) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) error {
-	return f.write("status", func() error { return f.Cluster.ApplyStatus(ctx, u) })
-}
-
-// ApplyFinalizers implements cluster.Cluster.
-func (f *Cluster) ApplyFinalizers(ctx context.Context, u *unstructured.Unstructured) error {
-	return f.write("finalizers", func() error { return f.Cluster.ApplyFinalizers(ctx, u) })
 }
 
 // Probe implements cluster.Cluster.

@@ -294,26 +294,19 @@ func (k *KindResources) await(ctx context.Context, in Cache) error {
 func (k *KindResources) Cluster(of *Caches) cluster.Cluster {
 	all := &routed{by: map[string]cluster.Cluster{}}
 	for _, place := range k.places {
-		live := &cluster.Live{Client: k.from.parts[place].Client, Direct: of.Direct, ReadFull: of.readFull}
-		all.by[place], all.Cluster = live, firstNonNil(all.Cluster, live)
+		all.by[place] = &cluster.Live{Client: k.from.parts[place].Client, Direct: of.Direct, ReadFull: of.readFull}
 	}
+	first := all.by[k.places[0]]
 	if len(k.places) == 1 {
-		return all.Cluster
+		return first
 	}
+	all.Interceptor = cluster.Interceptor{Cluster: first, Intercept: all.write}
 	return all
-}
-
-// firstNonNil returns the first cluster that there is.
-func firstNonNil(a cluster.Cluster, b *cluster.Live) cluster.Cluster {
-	if a == nil {
-		return b
-	}
-	return a
 }
 
 // routed is a cluster of several namespaces, each of which has a client of its own.
 type routed struct {
-	cluster.Cluster // what needs no cache
+	cluster.Interceptor // what needs no cache is read by the first
 
 	by map[string]cluster.Cluster
 }
@@ -344,47 +337,11 @@ func (r *routed) ListCached(ctx context.Context, which cluster.Selection) ([]*un
 	return of.ListCached(ctx, which)
 }
 
-// Apply implements cluster.Cluster.
-func (r *routed) Apply(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	of, err := r.in(u.GetNamespace())
-	if err != nil {
-		return nil, err
-	}
-	return of.Apply(ctx, u)
-}
-
-// HandOver implements cluster.Cluster.
-func (r *routed) HandOver(ctx context.Context, fields *unstructured.Unstructured) error {
-	of, err := r.in(fields.GetNamespace())
+// write carries a write out on the cluster of the namespace.
+func (r *routed) write(_ context.Context, w cluster.Write, do func(cluster.Cluster) error) error {
+	of, err := r.in(w.Ref.Namespace)
 	if err != nil {
 		return err
 	}
-	return of.HandOver(ctx, fields)
-}
-
-// Delete implements cluster.Cluster.
-func (r *routed) Delete(ctx context.Context, ref cluster.Ref, uid types.UID) error {
-	of, err := r.in(ref.Namespace)
-	if err != nil {
-		return err
-	}
-	return of.Delete(ctx, ref, uid)
-}
-
-// ApplyStatus implements cluster.Cluster.
-func (r *routed) ApplyStatus(ctx context.Context, u *unstructured.Unstructured) error {
-	of, err := r.in(u.GetNamespace())
-	if err != nil {
-		return err
-	}
-	return of.ApplyStatus(ctx, u)
-}
-
-// ApplyFinalizers implements cluster.Cluster.
-func (r *routed) ApplyFinalizers(ctx context.Context, u *unstructured.Unstructured) error {
-	of, err := r.in(u.GetNamespace())
-	if err != nil {
-		return err
-	}
-	return of.ApplyFinalizers(ctx, u)
+	return do(of)
 }
