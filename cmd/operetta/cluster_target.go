@@ -83,6 +83,16 @@ func findTarget(f clusterFlags) (target, error) {
 	return t, nil
 }
 
+// connect returns the cluster that the flags name, and its reader, which has no cache. It sends no request.
+func (f clusterFlags) connect() (target, *cluster.Live, error) {
+	on, err := findTarget(f)
+	if err != nil {
+		return on, nil, err
+	}
+	live, err := cluster.NewUncachedLive(on.config)
+	return on, live, err
+}
+
 // server returns the address of the API server, without a password.
 func (t target) server() string {
 	u, err := url.Parse(t.config.Host)
@@ -158,8 +168,8 @@ func (t target) confirm(ctx context.Context, s streams) error {
 // interactive reports whether the command runs on a terminal, so that it can ask a question.
 func interactive(s streams) bool {
 	in, isIn := s.in.(*os.File)
-	out, isOut := unwrapWriter(s.err).(*os.File)
-	return isIn && isOut && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd()))
+	_, isOut := terminal(s.err)
+	return isIn && isOut && term.IsTerminal(int(in.Fd()))
 }
 
 // readLine returns a line, or an error if the context ends first.

@@ -28,11 +28,7 @@ func (f *clusterFlags) contexts() []string {
 func (f *clusterFlags) namespaces(ctx context.Context, typed string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	on, err := findTarget(*f)
-	if err != nil {
-		return nil
-	}
-	live, err := cluster.NewUncachedLive(on.config)
+	_, live, err := f.connect()
 	if err != nil {
 		return nil
 	}

@@ -3,9 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
 // Names, messages and values come from files, packages and clusters, and may contain terminal escape
@@ -30,6 +33,12 @@ func unwrapWriter(w io.Writer) io.Writer {
 		return v.w
 	}
 	return w
+}
+
+// terminal returns the terminal that a writer writes to, and whether there is one.
+func terminal(w io.Writer) (*os.File, bool) {
+	file, is := unwrapWriter(w).(*os.File)
+	return file, is && term.IsTerminal(int(file.Fd()))
 }
 
 // escapeControls returns a text with the characters escaped that a terminal acts upon, except for

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -92,7 +91,7 @@ func newExplain(s streams) *cobra.Command {
 func (f explainFlags) complete(ctx context.Context, typed string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	on, err := findTarget(f.cluster)
+	on, live, err := f.cluster.connect()
 	if err != nil {
 		return nil
 	}
@@ -106,10 +105,6 @@ func (f explainFlags) complete(ctx context.Context, typed string) []string {
 		return out
 	}
 	kinds, err := servedKinds(ctx, on, []string{word})
-	if err != nil {
-		return nil
-	}
-	live, err := cluster.NewUncachedLive(on.config)
 	if err != nil {
 		return nil
 	}
@@ -163,15 +158,11 @@ func (f explainFlags) reader(args []string) (readExplanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	on, err := findTarget(f.cluster)
+	on, live, err := f.cluster.connect()
 	if err != nil {
 		return nil, err
 	}
 	kind, err := on.kindNamed(word)
-	if err != nil {
-		return nil, err
-	}
-	live, err := cluster.NewUncachedLive(on.config)
 	if err != nil {
 		return nil, err
 	}
@@ -276,8 +267,8 @@ func watchExplanation(ctx context.Context, s streams, read readExplanation) erro
 // onScreen returns a picture with what makes it fill a terminal from the top, cut to its height. Elsewhere
 // an empty line follows each picture.
 func onScreen(w io.Writer, picture string) string {
-	file, ok := unwrapWriter(w).(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
+	file, is := terminal(w)
+	if !is {
 		return picture + "\n"
 	}
 	lines := strings.SplitAfter(picture, "\n")

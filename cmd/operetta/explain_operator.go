@@ -18,6 +18,7 @@ import (
 	"operetta.dev/engine/explain"
 	"operetta.dev/engine/history"
 	"operetta.dev/engine/object"
+	"operetta.dev/engine/registry"
 )
 
 // operatorFlags say how the operator of a resource is asked.
@@ -147,7 +148,7 @@ func (c *operatorClient) connect(ctx context.Context) (*http.Client, string, err
 		}
 		c.tunnel, address = dug, dug.address
 		trust = rest.TLSClientConfig{Insecure: true} // the API server has connected us with the pod
-	} else if host, _, err := net.SplitHostPort(address); err == nil && c.flags.ca == "" && isLoopback(host) {
+	} else if host, _, err := net.SplitHostPort(address); err == nil && c.flags.ca == "" && registry.IsLoopback(host) {
 		trust.Insecure = true // nobody is between
 	}
 	client, err := clientAs(c.on.config, trust)
@@ -157,8 +158,6 @@ func (c *operatorClient) connect(ctx context.Context) (*http.Client, string, err
 	c.client, c.address = client, address
 	return client, address, nil
 }
-
-func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
 
 // clientAs returns a client that says who it is as the client of a cluster does, to whom it trusts by TLS. It errors for a
 // user who acts as another one, which only an API server understands.

@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"regexp"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	"operetta.dev/engine/explain"
 	"operetta.dev/engine/graph/picture"
 	"operetta.dev/engine/program"
@@ -68,16 +66,11 @@ func newGraph(s streams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return runGraph(cmd.Context(), s, f, args) },
 	}
 	addOverlayFlag(cmd)
-	flags := cmd.Flags()
-	flags.StringVarP(&f.file, "filename", "f", "", "file with the custom resource; - is standard input")
-	flags.StringVar(&f.live, "live", "", "file with live objects; - is standard input")
-	flags.StringVar(&f.name, "name", "", "name of the custom resource, if the file has several")
-	flags.StringVarP(&f.namespace, "namespace", "n", "", "namespace of the custom resource; by default that of the context, or of the file")
-	flags.StringVar(&f.outputFile, "output-file", "", "write the picture to this file")
+	f.addFlags(cmd, "namespace of the custom resource; by default that of the context, or of the file")
+	cmd.Flags().StringVar(&f.outputFile, "output-file", "", "write the picture to this file")
 	f.cluster.addFlags(cmd)
 	f.cluster.completeNamespaces(cmd)
 	outputFlag(cmd, &f.output, formatText, formatJSON, formatMermaid, formatDOT, formatSVG, formatPNG)
-	completeManifests(cmd, "filename", "live")
 	return cmd
 }
 
@@ -112,7 +105,7 @@ func runGraph(ctx context.Context, s streams, f graphFlags, args []string) error
 	if err != nil {
 		return err
 	}
-	if f.output == formatPNG && f.outputFile == "" && isTerminal(s.out) {
+	if _, is := terminal(s.out); is && f.output == formatPNG && f.outputFile == "" {
 		return usageError{fmt.Errorf("a PNG cannot be shown on a terminal: add --output-file")}
 	}
 	var drawn drawable
@@ -252,10 +245,4 @@ func (f graphFlags) write(s streams, d drawable) error {
 	}
 	_, err = w.Write(out)
 	return err
-}
-
-// isTerminal reports whether a stream is a terminal.
-func isTerminal(w io.Writer) bool {
-	file, ok := unwrapWriter(w).(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
 }

@@ -32,14 +32,7 @@ func addOverlayFlag(cmd *cobra.Command) {
 // so that loading it here is safe. The snapshot that was checked is the one that is loaded, even if
 // the folder has changed in the meantime.
 func loadOne(ctx context.Context, args []string) (*program.Program, error) {
-	dirs, err := expand(args, ".")
-	if err != nil {
-		return nil, err
-	}
-	if len(dirs) > 1 {
-		return nil, usageError{fmt.Errorf("%d packages: %s; name one", len(dirs), strings.Join(dirs, ", "))}
-	}
-	snapshot, err := readPackage(dirs[0])
+	snapshot, err := readOne(args)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +42,27 @@ func loadOne(ctx context.Context, args []string) (*program.Program, error) {
 	}
 	checked, err := e.checkAndCompile(ctx, snapshot, examineCheck)
 	return checked.program, err
+}
+
+// readOne reads the one package that arguments name.
+func readOne(args []string) (*source.Snapshot, error) {
+	dir, err := oneFolder(args)
+	if err != nil {
+		return nil, err
+	}
+	return readPackage(dir)
+}
+
+// oneFolder returns the folder of the one package that arguments name.
+func oneFolder(args []string) (string, error) {
+	dirs, err := expand(args, ".")
+	if err != nil {
+		return "", err
+	}
+	if len(dirs) != 1 {
+		return "", usageError{fmt.Errorf("%d packages: %s; name one", len(dirs), strings.Join(dirs, ", "))}
+	}
+	return dirs[0], nil
 }
 
 // loadAll checks and loads the packages in folders.

@@ -200,18 +200,6 @@ func loadVersion(ctx context.Context, pool *worker.Pool, args []string) (plan.Ve
 	return compileVersion(ctx, pool, snapshot)
 }
 
-// readOne reads the one package that arguments name.
-func readOne(args []string) (*source.Snapshot, error) {
-	dirs, err := expand(args, ".")
-	if err != nil {
-		return nil, err
-	}
-	if len(dirs) != 1 {
-		return nil, usageError{fmt.Errorf("this is about one package, and there are %d", len(dirs))}
-	}
-	return readPackage(dirs[0])
-}
-
 // compileVersion is loadVersion for a package that was read.
 func compileVersion(ctx context.Context, pool *worker.Pool, snapshot *source.Snapshot) (plan.Version, error) {
 	e, err := commandExaminer()
@@ -244,15 +232,11 @@ func (f *planFlags) snapshot(s streams, p *program.Program) (plan.Snapshot, time
 		printLinef(s.err, "note: this is about the dump %s of %s, and not about a cluster", f.from, d.Taken.Format(time.RFC3339))
 		return d, d.Taken, nil
 	}
-	on, err := findTarget(f.cluster)
+	on, live, err := f.cluster.connect()
 	if err != nil {
 		return nil, time.Time{}, err
 	}
 	printLinef(s.err, "note: this is about the cluster at %s (context: %s)", on.server(), on.contextName())
-	live, err := cluster.NewUncachedLive(on.config)
-	if err != nil {
-		return nil, time.Time{}, err
-	}
 	// What cannot be reached shows here, without the request that happens to be the first.
 	_, err = live.Scope(context.Background(), p.GroupVersionKind())
 	switch {

@@ -3,10 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"time"
-
-	"golang.org/x/term"
 )
 
 // A progress shows on a terminal how far a check is that takes long. Elsewhere it shows nothing.
@@ -18,11 +15,11 @@ type progress struct {
 }
 
 func newProgress(s streams, name string) *progress {
-	w := unwrapWriter(s.err) // it writes only what it makes itself, and the name of a folder
-	if f, ok := w.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
-		w = nil
+	p := &progress{name: escapeControls(name), from: time.Now().Add(s.patience)}
+	if w, is := terminal(s.err); is {
+		p.w = w // it writes only what it makes itself, and the name of a folder
 	}
-	return &progress{w: w, name: escapeControls(name), from: time.Now().Add(s.patience)}
+	return p
 }
 
 // tell shows how many of all are done, and of what, once that has taken a while.

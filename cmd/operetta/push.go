@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"operetta.dev/engine/registry"
@@ -86,22 +85,19 @@ func (f pushFlags) run(ctx context.Context, s streams, dir, reference string) er
 	if err != nil {
 		return usageError{err}
 	}
-	dirs, err := expand([]string{dir}, ".")
+	dir, err = oneFolder([]string{dir})
 	if err != nil {
 		return err
-	}
-	if len(dirs) != 1 {
-		return usageError{fmt.Errorf("%d packages: %s; name one", len(dirs), strings.Join(dirs, ", "))}
 	}
 	signer, err := f.signer()
 	if err != nil {
 		return err
 	}
-	checked, err := checkedForPush(ctx, dirs[0])
+	checked, err := checkedForPush(ctx, dir)
 	if err != nil {
 		return err
 	}
-	root, rel, err := source.ModuleOf(dirs[0])
+	root, rel, err := source.ModuleOf(dir)
 	if err != nil {
 		return err
 	}
@@ -110,7 +106,7 @@ func (f pushFlags) run(ctx context.Context, s streams, dir, reference string) er
 		err = samePackage(checked, packed, rel)
 	}
 	if err != nil {
-		return fmt.Errorf("package %s: %w", dirs[0], err)
+		return fmt.Errorf("package %s: %w", dir, err)
 	}
 	client := registry.New(registry.Options{Insecure: f.insecure})
 	digest, err := client.Push(ctx, packed, to)

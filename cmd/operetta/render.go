@@ -82,17 +82,23 @@ func newRender(s streams) *cobra.Command {
 	}
 	addOverlayFlag(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&o.file, "filename", "f", "", "file with the custom resource; - is standard input")
-	f.StringVar(&o.live, "live", "", "file with live objects; - is standard input")
-	f.StringVar(&o.name, "name", "", "name of the custom resource, if the file has several")
-	f.StringVarP(&o.namespace, "namespace", "n", "", `namespace of the custom resource, if it has none (default "`+render.DefaultNamespace+`")`)
+	o.addFlags(cmd, `namespace of the custom resource, if it has none (default "`+render.DefaultNamespace+`")`)
 	f.StringArrayVar(&o.only, "only", nil, "component or object to print, such as web, web.service or service/nginx-app (repeatable)")
 	f.StringVar(&o.outputDir, "output-dir", "", "new or empty folder to write each object to, in a file of its own")
 	must(cmd.MarkFlagDirname("output-dir"))
 	optionalChoiceFlag(cmd, &o.graph, "graph", "draw the components and their dependencies instead of printing objects", graphTree, graphMermaid)
 	outputFlag(cmd, &o.output, formatYAML, formatJSON)
-	completeManifests(cmd, "filename", "live")
 	return cmd
+}
+
+// addFlags adds the flags that name the custom resource and its live objects.
+func (o *renderOptions) addFlags(cmd *cobra.Command, namespaceUsage string) {
+	f := cmd.Flags()
+	f.StringVarP(&o.file, "filename", "f", "", "file with the custom resource; - is standard input")
+	f.StringVar(&o.live, "live", "", "file with live objects; - is standard input")
+	f.StringVar(&o.name, "name", "", "name of the custom resource, if the file has several")
+	f.StringVarP(&o.namespace, "namespace", "n", "", namespaceUsage)
+	completeManifests(cmd, "filename", "live")
 }
 
 // check rejects flags that contradict each other.

@@ -23,6 +23,7 @@ import (
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/registry"
 	"operetta.dev/engine/source"
+	"operetta.dev/engine/worker"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -304,8 +305,6 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	log := f.openLog(s)
 	f.logAccounts(log, dirs)
 	f.options.Log, f.options.Accounts = log, f.accounts
-	available := availableMemory()
-	limitHeap(available, f.evaluation.reserved(available, workerLimitsFor(available, int64(f.packageMemory))))
 	var err error
 	if f.options.ConfigMap, err = f.configKey(); err != nil {
 		return err
@@ -335,16 +334,10 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 		return err
 	}
 	o := &operator{log: log, config: config, flags: f, registries: registries, loader: source.Loader{Modules: registries, Overlays: loader.Overlays}}
-	if o.examiner, err = newExaminer(f.packageMemory); err != nil {
-		return err
-	}
-	if o.flags.options.Workers, err = f.evaluation.newPool(controller.WorkerMetrics); err != nil {
+	if o.examiner, o.flags.options.Workers, err = f.startWorkers(controller.WorkerMetrics); err != nil {
 		return err
 	}
 	defer o.flags.options.Workers.Close()
-	if available > 0 {
-		o.examiner.room = o.flags.options.Workers.Lend
-	}
 	if f.stateDir != "" {
 		if o.store, err = source.OpenLastGood(f.stateDir); err != nil {
 			return err
@@ -354,6 +347,21 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 		return err
 	}
 	return o.run(ctx, dirs)
+}
+
+// startWorkers returns what examines and what evaluates packages, and leaves their workers room in the memory of the process.
+func (f *runFlags) startWorkers(m *worker.Metrics) (*examiner, *worker.Pool, error) {
+	available := availableMemory()
+	limitHeap(available, f.evaluation.reserved(available, workerLimitsFor(available, int64(f.packageMemory))))
+	e, err := newExaminer(f.packageMemory)
+	if err != nil {
+		return nil, nil, err
+	}
+	pool, err := f.evaluation.newPool(m)
+	if err == nil && available > 0 {
+		e.room = pool.Lend
+	}
+	return e, pool, err
 }
 
 // installOwn installs the engine's own definitions before the start, unless the process is to lead first. If it lacks a permission, it does

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/evaluate"
 	"operetta.dev/engine/plan"
@@ -21,7 +20,6 @@ import (
 	"operetta.dev/engine/shadow"
 	"operetta.dev/engine/source"
 	"operetta.dev/engine/worker"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 const shadowLong = `
@@ -109,23 +107,13 @@ type shadowRun struct {
 
 // runShadow compares packages until the context ends, or all is the same.
 func runShadow(ctx context.Context, s streams, f runFlags, dirs []string) error {
-	log := f.log.open(s)
-	ctrllog.SetLogger(log)
-	klog.SetLogger(log)
-	available := availableMemory()
-	limitHeap(available, f.evaluation.reserved(available, workerLimitsFor(available, int64(f.packageMemory))))
+	f.openLog(s)
 	r := &shadowRun{flags: f, out: newShadowPrinter(s, f.output)}
 	var err error
-	if r.examiner, err = newExaminer(f.packageMemory); err != nil {
-		return err
-	}
-	if r.pool, err = f.evaluation.newPool(nil); err != nil {
+	if r.examiner, r.pool, err = f.startWorkers(nil); err != nil {
 		return err
 	}
 	defer r.pool.Close()
-	if available > 0 {
-		r.examiner.room = r.pool.Lend
-	}
 	first, err := r.load(ctx, dirs)
 	if err != nil {
 		return err

@@ -76,11 +76,7 @@ func newStatus(s streams) *cobra.Command {
 
 // list returns the resources, those that are not ready first. It errors if a kind cannot be listed.
 func (f statusFlags) list(ctx context.Context, s streams, words []string) ([]explain.Resource, error) {
-	on, err := findTarget(f.cluster)
-	if err != nil {
-		return nil, err
-	}
-	live, err := cluster.NewUncachedLive(on.config)
+	on, live, err := f.cluster.connect()
 	if err != nil {
 		return nil, err
 	}

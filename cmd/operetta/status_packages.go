@@ -14,11 +14,7 @@ import (
 
 // printCanaries prints a line for each Package whose canary is in progress or has gone back. Who may not list Packages is told so.
 func printCanaries(ctx context.Context, s streams, f clusterFlags) error {
-	on, err := findTarget(f)
-	if err != nil {
-		return err
-	}
-	live, err := cluster.NewUncachedLive(on.config)
+	_, live, err := f.connect()
 	if err != nil {
 		return err
 	}

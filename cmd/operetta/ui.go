@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
-	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/explain"
 	"operetta.dev/engine/object"
 	"operetta.dev/engine/ui"
@@ -54,11 +53,7 @@ func (f uiFlags) run(ctx context.Context, s streams, words []string) error {
 	if err := f.operator.check(); err != nil {
 		return err
 	}
-	on, err := findTarget(f.status.cluster)
-	if err != nil {
-		return err
-	}
-	live, err := cluster.NewUncachedLive(on.config)
+	on, live, err := f.status.cluster.connect()
 	if err != nil {
 		return err
 	}

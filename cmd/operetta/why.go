@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
@@ -62,15 +61,10 @@ func newWhy(s streams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return runWhy(cmd.Context(), s, f, args) },
 	}
 	addOverlayFlag(cmd)
-	flags := cmd.Flags()
-	flags.StringVarP(&f.file, "filename", "f", "", "file with the custom resource; - is standard input")
-	flags.StringVar(&f.live, "live", "", "file with live objects; - is standard input")
-	flags.StringVar(&f.name, "name", "", "name of the custom resource, if the file has several")
-	flags.StringVarP(&f.namespace, "namespace", "n", "", "namespace of the custom resource; by default that of the context, or of the file")
+	f.addFlags(cmd, "namespace of the custom resource; by default that of the context, or of the file")
 	f.cluster.addFlags(cmd)
 	f.cluster.completeNamespaces(cmd)
 	outputFlag(cmd, &f.output, formatText, formatJSON)
-	completeManifests(cmd, "filename", "live")
 	return cmd
 }
 
@@ -148,7 +142,7 @@ func (f whyFlags) fromCluster(ctx context.Context, p *program.Program, resource 
 	if err != nil {
 		return none, nil, err
 	}
-	on, err := findTarget(f.cluster)
+	on, live, err := f.cluster.connect()
 	if err != nil {
 		return none, nil, err
 	}
@@ -158,10 +152,6 @@ func (f whyFlags) fromCluster(ctx context.Context, p *program.Program, resource 
 	}
 	if want := p.GroupVersionKind(); kind.GroupKind() != want.GroupKind() {
 		return none, nil, fmt.Errorf("%s is %s, but package %s is for %s", resource, kind.GroupKind(), p.Name(), want.GroupKind())
-	}
-	live, err := cluster.NewUncachedLive(on.config)
-	if err != nil {
-		return none, nil, err
 	}
 	ref, err := namespaced(live, p.GroupVersionKind(), name, f.namespace, on.namespace)
 	if err != nil {
