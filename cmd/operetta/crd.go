@@ -118,8 +118,8 @@ func noteUnserved(s streams, all []manifest) {
 
 // crdDefinition converts what a package says about its custom resource to the input of the CRD
 // generator.
-func crdDefinition(name string, reach program.Reach, m program.Meta) crd.Definition {
-	def := crd.Definition{
+func crdDefinition(name string, reach program.Reach, m program.Meta) crd.CustomResource {
+	def := crd.CustomResource{
 		Package: name,
 		Reach:   reach.String(),
 		Group:   m.Group, Kind: m.Kind,

@@ -24,7 +24,7 @@ func TestADefinitionSaysWhatThePackageSays(t *testing.T) {
 			{Name: "v1beta1", Deprecated: "use v1"},
 		},
 	})
-	want := crd.Definition{
+	want := crd.CustomResource{
 		Package: "site", Reach: "ConfigMap=monitoring Namespace",
 		Group: "example.com", Kind: "Site", Plural: "sites", Singular: "site",
 		Description: "A site.", ShortNames: []string{"si"}, Categories: []string{"all"},

@@ -281,7 +281,7 @@ func onScreen(w io.Writer, picture string) string {
 	return markTrusted(home+erase) + strings.Join(lines, "")
 }
 
-// explain returns the colours of explanations.
+// explain returns the colours of what packages of the engine print.
 func (i ink) explain() explain.Ink {
 	bold := func(text string) string {
 		return markTrusted(i.renderer.NewStyle().Bold(true).Render(escapeControls(text)))

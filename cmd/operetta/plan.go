@@ -135,7 +135,7 @@ func (f *planFlags) run(ctx context.Context, s streams, args []string) error {
 	if f.output == formatJSON {
 		err = printJSON(s.out, p)
 	} else {
-		_, err = io.WriteString(s.out, p.Text(newInk(s.out).plan()))
+		_, err = io.WriteString(s.out, p.Text(newInk(s.out).explain()))
 	}
 	if err == nil && p.Changes() {
 		err = errDiffers
@@ -316,6 +316,3 @@ func (f *planFlags) permissions(ctx context.Context, s streams, args []string, p
 		p.Permissions = append(p.Permissions, plan.Permission(c))
 	}
 }
-
-// plan returns the colours of plans.
-func (i ink) plan() plan.Ink { return plan.Ink{Good: i.good, Warn: i.warn, Bad: i.bad, Dim: i.dim} }

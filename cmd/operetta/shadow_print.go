@@ -38,7 +38,7 @@ type shadowText struct {
 func (p *shadowText) Resource(r shadow.Resource) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, _ = io.WriteString(p.out, r.Text(p.ink.plan()))
+	_, _ = io.WriteString(p.out, r.Text(p.ink.explain()))
 }
 
 // Gone implements shadow.Printer.

@@ -466,7 +466,7 @@ func printUnready(w io.Writer, found finding) error {
 
 // conformanceFault returns why an API server would reject the CustomResourceDefinition of a package,
 // or nil. It runs the validation code of the API server, without a server.
-func conformanceFault(def crd.Definition, generated *apiextensionsv1.CustomResourceDefinition) error {
+func conformanceFault(def crd.CustomResource, generated *apiextensionsv1.CustomResourceDefinition) error {
 	errs, err := conform.Errors(generated)
 	if err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/dryrun/diff"
-	"operetta.dev/engine/plan"
 )
 
 // A Difference is what one of two decisions does and the other does not, or does otherwise.
@@ -19,7 +18,7 @@ type Difference struct {
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
 	// Fields are those of the object that differ.
-	Fields []plan.Field `json:"fields,omitempty"`
+	Fields []diff.Field `json:"fields,omitempty"`
 }
 
 // Compare returns how two decisions differ, by object, the status last.
@@ -64,11 +63,11 @@ func reportOf(d Decision) *unstructured.Unstructured {
 }
 
 // fields returns the fields that differ between two states of an object, with paths without a prefix.
-func fields(before, after *unstructured.Unstructured, prefix string) []plan.Field {
-	var out []plan.Field
+func fields(before, after *unstructured.Unstructured, prefix string) []diff.Field {
+	var out []diff.Field
 	for _, f := range (&diff.Mask{}).Fields(before, after) {
 		f.Path = strings.TrimPrefix(f.Path, prefix)
-		out = append(out, plan.Field(f))
+		out = append(out, f)
 	}
 	return out
 }
@@ -98,7 +97,7 @@ func (d Difference) Text() string {
 		fmt.Fprintf(&out, "%s %s, and %s before\n", d.After, d.Object, d.Before)
 	}
 	for _, f := range d.Fields {
-		fmt.Fprintf(&out, "  %s\n", diff.Field(f))
+		fmt.Fprintf(&out, "  %s\n", f)
 	}
 	return out.String()
 }

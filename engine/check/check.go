@@ -246,7 +246,7 @@ func CRDOf(p *program.Program) (*apiextensionsv1.CustomResourceDefinition, error
 // definitionOf is Definition for any version, as if that were the only one.
 func definitionOf(p *program.Program, version string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	m := p.Meta()
-	d := crd.Definition{Package: p.Name(), Group: m.Group, Kind: m.Kind, Plural: m.Plural, Singular: m.Singular, Scope: apiextensionsv1.NamespaceScoped}
+	d := crd.CustomResource{Package: p.Name(), Group: m.Group, Kind: m.Kind, Plural: m.Plural, Singular: m.Singular, Scope: apiextensionsv1.NamespaceScoped}
 	if m.ClusterScoped {
 		d.Scope = apiextensionsv1.ClusterScoped
 	}

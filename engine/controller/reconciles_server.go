@@ -121,11 +121,7 @@ func (c *packageController) addWatches(to *history.Report, u *unstructured.Unstr
 
 // objectsOf returns the objects in the inventory of a resource. One that cannot be read has none.
 func objectsOf(u *unstructured.Unstructured) []cluster.Ref {
-	values, _, _ := unstructured.NestedSlice(u.Object, "status", "inventory")
-	inventory, err := ownership.Decode(values)
-	if err != nil {
-		return nil
-	}
+	inventory, _ := ownership.InventoryOf(u)
 	var out []cluster.Ref
 	for _, g := range inventory {
 		for _, e := range g.Objects {

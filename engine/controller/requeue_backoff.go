@@ -72,7 +72,7 @@ func (r *backoffReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	ctx, run := r.history().Begin(ctx, req.NamespacedName, r.uidOf(req))
 	again, err := r.reconcileOnce(ctx, req)
 	r.measured.Reconciled(resultOf(again, err), time.Since(began))
-	run.End(historyResults[resultOf(again, err)], again, r.uidOf(req))
+	run.End(resultOf(again, err), again, r.uidOf(req))
 	if r.fair != nil {
 		r.fair.finish(req, r.spent(ctx))
 	}
@@ -82,19 +82,16 @@ func (r *backoffReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	return ctrl.Result{RequeueAfter: again}, nil
 }
 
-// resultOf returns how a reconcile has ended, for the metrics.
-func resultOf(again time.Duration, err error) metrics.Result {
+// resultOf returns how a reconcile has ended.
+func resultOf(again time.Duration, err error) history.Result {
 	switch {
 	case err != nil:
-		return metrics.Error
+		return history.Error
 	case again > 0:
-		return metrics.RequeueAfter
+		return history.RequeueAfter
 	}
-	return metrics.Success
+	return history.Success
 }
-
-// historyResults are the results as the history has them.
-var historyResults = map[metrics.Result]history.Result{metrics.Success: history.Success, metrics.RequeueAfter: history.RequeueAfter, metrics.Error: history.Error}
 
 // history returns the history of the resources, or nil.
 func (r *backoffReconciler) history() *history.KindLog {

@@ -36,8 +36,8 @@ func WithAccount(crd *apiextensionsv1.CustomResourceDefinition, account string) 
 	return out
 }
 
-// Definition is a custom resource as its author described it.
-type Definition struct {
+// A CustomResource is a custom resource as its author described it.
+type CustomResource struct {
 	// Package is the name of the package, or "" for a definition without the label.
 	Package     string
 	Group, Kind string
@@ -77,11 +77,11 @@ type Version struct {
 // Generate returns the CustomResourceDefinition of def. It errors with [fault.Faults], and
 // returns no CRD, if a CRD cannot express exactly what def says. Only the storage version of
 // the CRD is served, until WithConversion serves the others.
-func Generate(def Definition) (*apiextensionsv1.CustomResourceDefinition, error) {
+func Generate(def CustomResource) (*apiextensionsv1.CustomResourceDefinition, error) {
 	return (&generator{}).generate(def)
 }
 
-func (g *generator) generate(def Definition) (*apiextensionsv1.CustomResourceDefinition, error) {
+func (g *generator) generate(def CustomResource) (*apiextensionsv1.CustomResourceDefinition, error) {
 	def = withNames(def)
 	g.checkDefinition(def)
 	crd := &apiextensionsv1.CustomResourceDefinition{
@@ -110,7 +110,7 @@ func (g *generator) generate(def Definition) (*apiextensionsv1.CustomResourceDef
 
 // labels returns the label that names the package. If the name of the folder is not a
 // valid label value, the label is set with an empty value.
-func labels(def Definition) map[string]string {
+func labels(def CustomResource) map[string]string {
 	if def.Package == "" {
 		return nil
 	}
@@ -123,7 +123,7 @@ func labels(def Definition) map[string]string {
 
 // annotations returns the annotation that says what resources may own beyond their
 // namespace.
-func annotations(def Definition) map[string]string {
+func annotations(def CustomResource) map[string]string {
 	if def.Reach == "" {
 		return nil
 	}
@@ -131,7 +131,7 @@ func annotations(def Definition) map[string]string {
 }
 
 // withNames fills in the names that follow from the kind.
-func withNames(def Definition) Definition {
+func withNames(def CustomResource) CustomResource {
 	def.Scope = cmp.Or(def.Scope, apiextensionsv1.NamespaceScoped)
 	def.Singular = cmp.Or(def.Singular, strings.ToLower(def.Kind))
 	def.Plural = cmp.Or(def.Plural, pluralOf(def.Singular))
@@ -153,7 +153,7 @@ func pluralOf(singular string) string {
 	return singular + "s"
 }
 
-func (g *generator) version(def Definition, v Version) apiextensionsv1.CustomResourceDefinitionVersion {
+func (g *generator) version(def CustomResource, v Version) apiextensionsv1.CustomResourceDefinitionVersion {
 	at := root("versions." + v.Name)
 	before := len(g.faults)
 	schema := &apiextensionsv1.JSONSchemaProps{

@@ -31,10 +31,10 @@ func compile(t testing.TB, text string) cue.Value {
 }
 
 // valid is a definition without faults, for the rows to change.
-func valid(t testing.TB) crd.Definition {
+func valid(t testing.TB) crd.CustomResource {
 	t.Helper()
 	spec := compile(t, "#Spec: replicas: int | *1")
-	return crd.Definition{
+	return crd.CustomResource{
 		Group: "example.com", Kind: "WebShop",
 		Versions: []crd.Version{{Name: "v1", Spec: spec, Served: true, Storage: true}},
 	}
@@ -47,7 +47,7 @@ func TestNamesAndVersionsOfTheCRD(t *testing.T) {
 	type names = apiextensionsv1.CustomResourceDefinitionNames
 	cases := map[string]struct {
 		reason string
-		change func(*crd.Definition)
+		change func(*crd.CustomResource)
 		want   func(*apiextensionsv1.CustomResourceDefinition) any
 		is     any
 	}{
@@ -58,7 +58,7 @@ func TestNamesAndVersionsOfTheCRD(t *testing.T) {
 		},
 		"NamesOfTheAuthor": {
 			reason: "what the author says is not overruled",
-			change: func(d *crd.Definition) {
+			change: func(d *crd.CustomResource) {
 				d.Plural, d.Singular, d.ShortNames, d.Categories = "apps", "app", []string{"wa"}, []string{"all"}
 			},
 			want: func(c *apiextensionsv1.CustomResourceDefinition) any { return c.Spec.Names },
@@ -78,25 +78,25 @@ func TestNamesAndVersionsOfTheCRD(t *testing.T) {
 		},
 		"Scope": {
 			reason: "a cluster-scoped resource is possible",
-			change: func(d *crd.Definition) { d.Scope = apiextensionsv1.ClusterScoped },
+			change: func(d *crd.CustomResource) { d.Scope = apiextensionsv1.ClusterScoped },
 			want:   func(c *apiextensionsv1.CustomResourceDefinition) any { return c.Spec.Scope },
 			is:     apiextensionsv1.ClusterScoped,
 		},
 		"Description": {
 			reason: "kubectl explain webshop says what the author says",
-			change: func(d *crd.Definition) { d.Description = "A WebShop is a web server." },
+			change: func(d *crd.CustomResource) { d.Description = "A WebShop is a web server." },
 			want:   func(c *apiextensionsv1.CustomResourceDefinition) any { return rootOf(c).Description },
 			is:     "A WebShop is a web server.",
 		},
 		"Package": {
 			reason: "a process without the package finds its resources by the label",
-			change: func(d *crd.Definition) { d.Package = "webshop" },
+			change: func(d *crd.CustomResource) { d.Package = "webshop" },
 			want:   labels,
 			is:     map[string]string{"operetta.dev/package": "webshop"},
 		},
 		"PackageWhoseNameIsNoLabel": {
 			reason: "a folder may have any name",
-			change: func(d *crd.Definition) { d.Package = "my shop" },
+			change: func(d *crd.CustomResource) { d.Package = "my shop" },
 			want:   labels,
 			is:     map[string]string{"operetta.dev/package": ""},
 		},
@@ -114,13 +114,13 @@ func TestNamesAndVersionsOfTheCRD(t *testing.T) {
 		},
 		"SpecIsRequired": {
 			reason: "a spec with a required field cannot be left out",
-			change: func(d *crd.Definition) { d.Versions[0].Spec = compile(t, "#Spec: image!: string") },
+			change: func(d *crd.CustomResource) { d.Versions[0].Spec = compile(t, "#Spec: image!: string") },
 			want:   func(c *apiextensionsv1.CustomResourceDefinition) any { return rootOf(c).Required },
 			is:     []string{"spec"},
 		},
 		"ColumnsOfTheAuthorAreBeforeAge": {
 			reason: "every resource begins and ends alike in kubectl get",
-			change: func(d *crd.Definition) {
+			change: func(d *crd.CustomResource) {
 				d.Versions[0].PrinterColumns = []column{{Name: "Replicas", Type: "integer", JSONPath: ".spec.replicas"}}
 			},
 			want: func(c *apiextensionsv1.CustomResourceDefinition) any {
@@ -137,7 +137,7 @@ func TestNamesAndVersionsOfTheCRD(t *testing.T) {
 		},
 		"SeveralVersions": {
 			reason: "versions keep their order and their warnings, and are not served without conversion",
-			change: func(d *crd.Definition) {
+			change: func(d *crd.CustomResource) {
 				d.Versions = append(d.Versions, crd.Version{
 					Name: "v1beta1", Spec: compile(t, "#Spec: size: string"), Served: true, Deprecated: "use v1",
 				})
@@ -173,7 +173,7 @@ func TestNamesAndVersionsOfTheCRD(t *testing.T) {
 	}
 }
 
-func kind(k string) func(*crd.Definition) { return func(d *crd.Definition) { d.Kind = k } }
+func kind(k string) func(*crd.CustomResource) { return func(d *crd.CustomResource) { d.Kind = k } }
 
 func objectName(c *apiextensionsv1.CustomResourceDefinition) any { return c.Name }
 
@@ -183,26 +183,26 @@ func rootOf(c *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.JSONSc
 
 func TestWhatIsWrongWithADefinition(t *testing.T) {
 	t.Parallel()
-	own := func(c column) func(*crd.Definition) {
-		return func(d *crd.Definition) { d.Versions[0].PrinterColumns = []column{c} }
+	own := func(c column) func(*crd.CustomResource) {
+		return func(d *crd.CustomResource) { d.Versions[0].PrinterColumns = []column{c} }
 	}
 	cases := map[string]struct {
 		reason string
-		change func(*crd.Definition)
+		change func(*crd.CustomResource)
 		want   string // a line that begins so
 	}{
-		"NoGroup":         {"a group is required", func(d *crd.Definition) { d.Group = "" }, `group: "": `},
-		"GroupOfOneWord":  {"the API server demands a domain", func(d *crd.Definition) { d.Group = "web" }, `group: "web": a group must be a domain that you own`},
-		"GroupOfOthers":   {"the API server demands an approval", func(d *crd.Definition) { d.Group = "apps.k8s.io" }, `group: "apps.k8s.io": the Kubernetes project`},
+		"NoGroup":         {"a group is required", func(d *crd.CustomResource) { d.Group = "" }, `group: "": `},
+		"GroupOfOneWord":  {"the API server demands a domain", func(d *crd.CustomResource) { d.Group = "web" }, `group: "web": a group must be a domain that you own`},
+		"GroupOfOthers":   {"the API server demands an approval", func(d *crd.CustomResource) { d.Group = "apps.k8s.io" }, `group: "apps.k8s.io": the Kubernetes project`},
 		"NoKind":          {"a kind is required", kind(""), `kind: "": `},
 		"KindWithDash":    {"a kind is one word", kind("Web_App"), `kind: "Web_App": `},
-		"ShortName":       {"short names are lower case", func(d *crd.Definition) { d.ShortNames = []string{"WA"} }, `names: "WA": `},
-		"Scope":           {"there are two scopes", func(d *crd.Definition) { d.Scope = "Galaxy" }, `scope: "Galaxy": unknown scope (write`},
-		"NoVersion":       {"a version is required", func(d *crd.Definition) { d.Versions = nil }, "versions: there is no version (write"},
-		"NoStorage":       {"one version is stored", func(d *crd.Definition) { d.Versions[0].Storage = false }, "versions: 0 versions are the storage version [] (write"},
-		"VersionTwice":    {"versions are told apart by name", func(d *crd.Definition) { d.Versions = append(d.Versions, d.Versions[0]) }, "versions.v1: the version is declared twice"},
-		"VersionName":     {"a version is a label", func(d *crd.Definition) { d.Versions[0].Name = "V 1" }, `versions.V 1: "V 1": `},
-		"NoSpec":          {"a spec is required", func(d *crd.Definition) { d.Versions[0].Spec = cue.Value{} }, "versions.v1.spec: there is no spec"},
+		"ShortName":       {"short names are lower case", func(d *crd.CustomResource) { d.ShortNames = []string{"WA"} }, `names: "WA": `},
+		"Scope":           {"there are two scopes", func(d *crd.CustomResource) { d.Scope = "Galaxy" }, `scope: "Galaxy": unknown scope (write`},
+		"NoVersion":       {"a version is required", func(d *crd.CustomResource) { d.Versions = nil }, "versions: there is no version (write"},
+		"NoStorage":       {"one version is stored", func(d *crd.CustomResource) { d.Versions[0].Storage = false }, "versions: 0 versions are the storage version [] (write"},
+		"VersionTwice":    {"versions are told apart by name", func(d *crd.CustomResource) { d.Versions = append(d.Versions, d.Versions[0]) }, "versions.v1: the version is declared twice"},
+		"VersionName":     {"a version is a label", func(d *crd.CustomResource) { d.Versions[0].Name = "V 1" }, `versions.V 1: "V 1": `},
+		"NoSpec":          {"a spec is required", func(d *crd.CustomResource) { d.Versions[0].Spec = cue.Value{} }, "versions.v1.spec: there is no spec"},
 		"ColumnTwice":     {"two columns of one name confuse", own(column{Name: "Age", Type: "date", JSONPath: ".spec"}), `versions.v1.printerColumns: "Age": there is already a column`},
 		"ColumnUnnamed":   {"a column has a title", own(column{Type: "date", JSONPath: ".spec"}), `versions.v1.printerColumns: "": a column must have a name`},
 		"ColumnPath":      {"kubectl's paths begin with a dot", own(column{Name: "A", Type: "string", JSONPath: "spec.a"}), `versions.v1.printerColumns: "A": a jsonPath must begin with a dot`},

@@ -1,7 +1,7 @@
 // Package crd turns the CUE schema of a custom resource into a
 // CustomResourceDefinition.
 //
-//	crd, err := crd.Generate(crd.Definition{
+//	crd, err := crd.Generate(crd.CustomResource{
 //		Group: "example.com", Kind: "WebShop",
 //		Versions: []crd.Version{{Name: "v1", Spec: spec, Served: true, Storage: true}},
 //	})

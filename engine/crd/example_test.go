@@ -16,7 +16,7 @@ func ExampleGenerate() {
 			replicas: int & >=1 | *3
 			source:   {git!: string} | {oci!: string}
 		}`, cue.Filename("spec.cue"))
-	_, err := crd.Generate(crd.Definition{
+	_, err := crd.Generate(crd.CustomResource{
 		Group: "example.com", Kind: "WebShop",
 		Versions: []crd.Version{{Name: "v1", Spec: input.LookupPath(cue.ParsePath("#Spec")), Served: true, Storage: true}},
 	})

@@ -88,8 +88,8 @@ func golden(t *testing.T, path string) {
 }
 
 // definitionOf wraps the #Spec and #Status of a golden.
-func definitionOf(input cue.Value) crd.Definition {
-	return crd.Definition{
+func definitionOf(input cue.Value) crd.CustomResource {
+	return crd.CustomResource{
 		Group: "example.com", Kind: "WebShop",
 		Versions: []crd.Version{{
 			Name: "v1", Served: true, Storage: true,

@@ -18,7 +18,7 @@ import (
 // LocateErrors returns errors of an API server about the CustomResourceDefinition that Generate
 // returned for def, as [fault.Faults] whose faults have positions in the author's source. It
 // returns nil when there are no errors. Package conform returns such errors.
-func LocateErrors(def Definition, errs field.ErrorList) error {
+func LocateErrors(def CustomResource, errs field.ErrorList) error {
 	var faults []fault.Fault
 	costly := map[string]bool{}
 	for _, e := range errs {
@@ -63,7 +63,7 @@ const defaultLabel = ".default"
 
 // locate returns a fault with the path and position of the field that an error is about. An
 // error about another part, such as the names of the kind, has no position.
-func locate(def Definition, e *field.Error) fault.Fault {
+func locate(def CustomResource, e *field.Error) fault.Fault {
 	version, rest := versionOf(def, e.Field)
 	if version == nil {
 		return fault.Fault{Path: e.Field}
@@ -119,7 +119,7 @@ func firstDeclaration(l *ast.StructLit) ast.Decl {
 // versionOf returns the version of the path of an error, and the rest of the path below the
 // schema. If all versions share a schema, the path names none of them, and it is the storage
 // version.
-func versionOf(def Definition, path string) (*Version, string) {
+func versionOf(def CustomResource, path string) (*Version, string) {
 	head, rest, found := strings.Cut(path, "openAPIV3Schema")
 	if !found {
 		return nil, ""

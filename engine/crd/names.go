@@ -12,7 +12,7 @@ import (
 
 // checkDefinition adds the faults in names and versions. The API server would reject them too,
 // but much later and without the path.
-func (g *generator) checkDefinition(def Definition) {
+func (g *generator) checkDefinition(def CustomResource) {
 	for _, problem := range validation.IsDNS1123Subdomain(def.Group) {
 		g.fault(root("group"), quoted(def.Group)+problem, "")
 	}

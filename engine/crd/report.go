@@ -50,7 +50,7 @@ type Rules struct {
 }
 
 // GenerateWithRules returns what Generate does, with the rules that it has made.
-func GenerateWithRules(def Definition) (*apiextensionsv1.CustomResourceDefinition, Rules, error) {
+func GenerateWithRules(def CustomResource) (*apiextensionsv1.CustomResourceDefinition, Rules, error) {
 	g := &generator{}
 	out, err := g.generate(def)
 	return out, Rules{g.translated, g.inCUE}, err
@@ -58,7 +58,7 @@ func GenerateWithRules(def Definition) (*apiextensionsv1.CustomResourceDefinitio
 
 // RemoveCostlyRules removes rules that it has made, as long as errors of an API server say that a rule costs too much, or all of
 // them do. An author's rule is never removed. check returns the errors; package conform has such a function.
-func RemoveCostlyRules(def Definition, crd *apiextensionsv1.CustomResourceDefinition, rules Rules, check func(*apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error)) (Rules, error) {
+func RemoveCostlyRules(def CustomResource, crd *apiextensionsv1.CustomResourceDefinition, rules Rules, check func(*apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error)) (Rules, error) {
 	for len(rules.Translated) > 0 {
 		errs, err := check(crd)
 		if err != nil {
@@ -81,7 +81,7 @@ func RemoveCostlyRules(def Definition, crd *apiextensionsv1.CustomResourceDefini
 }
 
 // costlyRule returns the index of a rule that costs too much, or else of the last one if all of them do together.
-func costlyRule(def Definition, crd *apiextensionsv1.CustomResourceDefinition, rules Rules, errs field.ErrorList) (int, bool) {
+func costlyRule(def CustomResource, crd *apiextensionsv1.CustomResourceDefinition, rules Rules, errs field.ErrorList) (int, bool) {
 	sum := false
 	for _, e := range errs {
 		if e.Type != field.ErrorTypeForbidden {
@@ -135,7 +135,7 @@ func eachStruct(crd *apiextensionsv1.CustomResourceDefinition, f func(path strin
 func isWithin(path, around string) bool { return path == around || strings.HasPrefix(path, around+".") }
 
 // Constraints returns the constraints of the specs of a definition that Generate returned, by version and field.
-func Constraints(def Definition, crd *apiextensionsv1.CustomResourceDefinition, rules Rules) []Constraint {
+func Constraints(def CustomResource, crd *apiextensionsv1.CustomResourceDefinition, rules Rules) []Constraint {
 	var out []Constraint
 	for i, v := range crd.Spec.Versions {
 		if i >= len(def.Versions) {

@@ -28,7 +28,7 @@ status: {
 	known: #Members
 }
 `)
-	made, err := crd.Generate(crd.Definition{
+	made, err := crd.Generate(crd.CustomResource{
 		Group: "example.com", Kind: "Team",
 		Versions: []crd.Version{{
 			Name: "v1", Served: true, Storage: true,

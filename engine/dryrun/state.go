@@ -39,15 +39,7 @@ type Part struct {
 
 // Owned returns the objects in the inventory of a resource that exist, by component.
 func (w *World) Owned(ref cluster.Ref) []Part {
-	u := w.Get(ref)
-	if u == nil {
-		return nil
-	}
-	groups, _, _ := unstructured.NestedSlice(u.Object, "status", "inventory")
-	inventory, err := ownership.Decode(groups)
-	if err != nil {
-		return nil
-	}
+	inventory, _ := ownership.InventoryOf(w.Get(ref)) // one that cannot be read has none
 	var out []Part
 	for _, g := range inventory {
 		p := Part{Name: g.Component}

@@ -122,8 +122,7 @@ func describe(u *unstructured.Unstructured) (Resource, ownership.Inventory) {
 		r.since = c.LastTransitionTime.Time
 	}
 	r.Health, r.Message = overall(u, r, s)
-	values, _, _ := unstructured.NestedSlice(s, "inventory")
-	inventory, err := ownership.Decode(values)
+	inventory, err := ownership.InventoryOf(u)
 	if err != nil {
 		r.Fault = "the inventory in the status cannot be read: " + err.Error()
 	}

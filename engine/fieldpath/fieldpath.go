@@ -90,6 +90,15 @@ func (p Part) Name() string {
 	return p.Element
 }
 
+// Lookup returns the value at a path in a decoded object, and whether it exists. A nil object has none.
+func Lookup(object map[string]any, path []Part) (any, bool) {
+	at, exists := any(object), object != nil
+	for _, part := range path {
+		at, exists = part.Lookup(at)
+	}
+	return at, exists
+}
+
 // Lookup returns the member of a decoded JSON value that the part names, and whether it exists.
 func (p Part) Lookup(v any) (any, bool) {
 	switch v := v.(type) {

@@ -48,10 +48,13 @@ type Result string
 
 // The results of a reconcile.
 const (
-	Running      Result = "Running"
-	Success      Result = "Success"
+	Running Result = "Running"
+	// Success: there is nothing to do until the next event.
+	Success Result = "Success"
+	// RequeueAfter: it is reconciled again after a time, too.
 	RequeueAfter Result = "RequeueAfter"
-	Error        Result = "Error"
+	// Error: it is tried again with backoff.
+	Error Result = "Error"
 )
 
 // A Cause is what kind of thing triggers a reconcile.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	strictjson "sigs.k8s.io/json"
 )
 
@@ -21,6 +22,15 @@ type UnreadableError struct {
 
 // Error says what is wrong, and where.
 func (e *UnreadableError) Error() string { return strings.TrimSpace(e.Path + " " + e.Problem) }
+
+// InventoryOf returns the inventory in the status of a resource, or none of nil. It errors as Decode does.
+func InventoryOf(u *unstructured.Unstructured) (Inventory, error) {
+	if u == nil {
+		return nil, nil
+	}
+	stored, _, _ := unstructured.NestedSlice(u.Object, "status", "inventory")
+	return Decode(stored)
+}
 
 // Decode returns the inventory that is stored as JSON values. It errors with an UnreadableError,
 // also for fields that only a later version can have written: their meaning is not known here, and

@@ -52,11 +52,6 @@ type sources struct {
 	slots      *slots
 }
 
-// sources returns what reads contents.
-func (r *Reconciler) sources() sources {
-	return sources{r.trust(), r.ConfigMaps, r.Overlays, r.Secrets, r.Enqueue, r.Now, &r.fetches}
-}
-
 // read reads the content of a Package.
 func (src sources) read(ctx context.Context, p Package, s *state) *problem {
 	if wrong := src.readSource(ctx, p, s); wrong != nil {

@@ -97,20 +97,11 @@ func (r *Reconciler) Follow(ctx context.Context, key types.NamespacedName) (time
 	if r.Holds != nil {
 		tried = r.Begun.first.tried // it counts as loaded only once this process leads
 	}
-	u, err := r.Cluster.GetCached(ctx, cluster.Ref{GroupVersionKind: Kind, Name: name})
-	if err != nil {
+	p, wrong, err := r.find(ctx, name, tried)
+	if err != nil || p.object == nil {
 		return 0, err
 	}
-	if u == nil || !r.Selector.Matches(labels.Set(u.GetLabels())) {
-		defer tried(name)
-		return 0, r.forget(ctx, name)
-	}
-	p, wrong := Parse(u)
-	if p.deleted() && !hasFinalizer(p) {
-		defer tried(name)
-		return 0, r.forget(ctx, name)
-	}
-	account, unknown := accountOf(u, r.Namespace)
+	account, unknown := accountOf(p.object, r.Namespace)
 	if unknown != nil {
 		defer tried(name)
 		r.Log.Info("a Package cannot be read, what is served of it stays", "package", name, "error", errors.Join(unknown, wrong).Error())

@@ -130,7 +130,7 @@ func (r *Reconciler) withinLimits(ctx context.Context, p Package, s *state, next
 	case !r.unusable(p, s, last):
 		return waitsForPlan("the version that was accepted last is not served yet", servedAgain), false
 	}
-	return r.planMaker().planOf(ctx, p, s, served, next), true
+	return planMaker{r.Planner, r.Enqueue, r.Now, &r.plans}.planOf(ctx, p, s, served, next), true
 }
 
 // unusable reports whether what was accepted last will not be served: more signatures are demanded by now than it was verified
@@ -154,11 +154,6 @@ type planMaker struct {
 	enqueue func(name string)
 	now     func() time.Time
 	slots   *slots
-}
-
-// planMaker returns what makes plans.
-func (r *Reconciler) planMaker() planMaker {
-	return planMaker{r.Planner, r.Enqueue, r.Now, &r.plans}
 }
 
 // planOf returns why the plan of a content holds it back, or nil.

@@ -110,23 +110,29 @@ type state struct {
 	pinsTold string
 }
 
+// find returns a Package, and what is wrong with it. It forgets one that is gone or is not served here, and returns none.
+func (r *Reconciler) find(ctx context.Context, name string, tried func(string)) (p Package, wrong, err error) {
+	u, err := r.Cluster.GetCached(ctx, cluster.Ref{GroupVersionKind: Kind, Name: name})
+	if err != nil {
+		return Package{}, nil, err
+	}
+	if u != nil && r.Selector.Matches(labels.Set(u.GetLabels())) { // a read that does not wait for the cache returns any
+		if p, wrong = Parse(u); !p.deleted() || hasFinalizer(p) {
+			return p, wrong, nil
+		} // others may keep it
+	}
+	defer tried(name)
+	return Package{}, nil, r.forget(ctx, name)
+}
+
 // Reconcile takes a Package one step further, and returns when the next one is due, 0 for never.
 func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	name, tried := key.Name, triedIn(&r.first, &r.Begun.first)
-	u, err := r.Cluster.GetCached(ctx, cluster.Ref{GroupVersionKind: Kind, Name: name})
-	if err != nil {
+	p, wrong, err := r.find(ctx, name, tried)
+	if err != nil || p.object == nil {
 		return 0, err
 	}
-	if u == nil || !r.Selector.Matches(labels.Set(u.GetLabels())) { // a read that does not wait for the cache returns any
-		defer tried(name)
-		return 0, r.forget(ctx, name)
-	}
-	p, wrong := Parse(u)
-	if p.deleted() && !hasFinalizer(p) {
-		defer tried(name)
-		return 0, r.forget(ctx, name) // others may keep it
-	}
-	account, unknown := accountOf(u, r.Namespace)
+	account, unknown := accountOf(p.object, r.Namespace)
 	s, err := r.ownState(ctx, p, account, unknown)
 	if err != nil {
 		return 0, err
@@ -257,7 +263,8 @@ func (r *Reconciler) stand(ctx context.Context, p Package, s *state, out *result
 
 // take serves the content of a Package.
 func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result) {
-	if out.problem = r.sources().read(ctx, p, s); out.problem != nil {
+	from := sources{r.trust(), r.ConfigMaps, r.Overlays, r.Secrets, r.Enqueue, r.Now, &r.fetches}
+	if out.problem = from.read(ctx, p, s); out.problem != nil {
 		out.unread = true
 		r.canaryWithoutContent(ctx, p, s, out)
 		return

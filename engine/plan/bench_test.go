@@ -14,6 +14,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/evaluate"
+	"operetta.dev/engine/explain"
 	"operetta.dev/engine/plan"
 	"operetta.dev/test/machine"
 	"operetta.dev/test/snapshot"
@@ -95,9 +96,9 @@ func BenchmarkPlan(b *testing.B) {
 				by := evaluate.New(p, evaluate.Options{Templates: evaluate.TemplatesChecked})
 				got := make1(b, plan.Options{Cluster: shops, New: plan.Version{Program: p, Evaluates: by}, Parallel: runtime.GOMAXPROCS(0)})
 				if n := got.Count(class); n != many {
-					b.Fatalf("%d of %d resources are %s: %s", n, many, class, got.Text(plan.Ink{}))
+					b.Fatalf("%d of %d resources are %s: %s", n, many, class, got.Text(explain.Plain))
 				}
-				if lines := strings.Count(got.Text(plan.Ink{}), "\n"); lines > 20 {
+				if lines := strings.Count(got.Text(explain.Plain), "\n"); lines > 20 {
 					b.Fatalf("the plan has %d lines", lines)
 				}
 			}

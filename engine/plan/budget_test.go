@@ -9,6 +9,7 @@ import (
 
 	"operetta.dev/engine/compile"
 	"operetta.dev/engine/evaluate"
+	"operetta.dev/engine/explain"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/template"
@@ -85,7 +86,7 @@ func TestAThousandResourcesTakeSoManyEvaluations(t *testing.T) {
 		if evaluations.Load() > row.evaluations || runs.Load() > row.runsOfCUE {
 			t.Errorf("%s: %d evaluations, %d by CUE; %d and %d are the budget", name, evaluations.Load(), runs.Load(), row.evaluations, row.runsOfCUE)
 		}
-		if lines := strings.Count(got.Text(plan.Ink{}), "\n"); lines > 10 {
+		if lines := strings.Count(got.Text(explain.Plain), "\n"); lines > 10 {
 			t.Errorf("%s: the plan has %d lines", name, lines)
 		}
 		t.Logf("%s: %d evaluations, %d by CUE", name, evaluations.Load(), runs.Load())

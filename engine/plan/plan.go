@@ -153,14 +153,7 @@ type Object struct {
 	Namespace string         `json:"namespace,omitempty"`
 	Name      string         `json:"name"`
 	// Fields are what differs in an object that exists before and afterwards.
-	Fields []Field `json:"fields,omitempty"`
-}
-
-// A Field is a field that differs, with its values as text in which Secrets are masked. "" is none.
-type Field struct {
-	Path   string `json:"path"`
-	Before string `json:"before,omitempty"`
-	After  string `json:"after,omitempty"`
+	Fields []diff.Field `json:"fields,omitempty"`
 }
 
 // An Order is a component whose dependencies change.

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/explain"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/plan"
 )
@@ -265,7 +266,7 @@ func TestAForgedResourceIsPlannedAsItIsReconciled(t *testing.T) {
 					t.Errorf("an object of somebody else is %s", o.Outcome)
 				}
 			}
-			if n := len(p.Text(plan.Ink{})); n > 10_000 {
+			if n := len(p.Text(explain.Plain)); n > 10_000 {
 				t.Errorf("the text has %d bytes", n)
 			}
 		})

@@ -301,7 +301,7 @@ func (t *trial) objects() []Object {
 		if e.Outcome == dryrun.Updated || e.Outcome == dryrun.Recreated {
 			for _, f := range t.mask.Fields(e.Before, knownAfter(e.Before, e.After)) {
 				if f.Path != orderPath { // Order says it
-					o.Fields = append(o.Fields, Field(f))
+					o.Fields = append(o.Fields, f)
 				}
 			}
 		}
@@ -337,14 +337,7 @@ func (t *trial) orphaned() []Object {
 
 // inventoryOf returns the inventory in the status of a resource, which is empty if it cannot be read.
 func inventoryOf(u *unstructured.Unstructured) ownership.Inventory {
-	if u == nil {
-		return nil
-	}
-	groups, _, _ := unstructured.NestedSlice(u.Object, "status", "inventory")
-	inventory, err := ownership.Decode(groups)
-	if err != nil {
-		return nil
-	}
+	inventory, _ := ownership.InventoryOf(u)
 	return inventory
 }
 

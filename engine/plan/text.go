@@ -10,19 +10,9 @@ import (
 
 	"operetta.dev/engine/dryrun"
 	"operetta.dev/engine/dryrun/diff"
+	"operetta.dev/engine/explain"
 	"operetta.dev/engine/fault"
 )
-
-// An Ink colours words. The zero Ink colours nothing.
-type Ink struct{ Good, Warn, Bad, Dim func(string) string }
-
-// Paint returns a coloured text.
-func Paint(with func(string) string, text string) string {
-	if with == nil {
-		return text
-	}
-	return with(text)
-}
 
 const (
 	// maxNames is how many resources of a group are named.
@@ -35,7 +25,7 @@ const (
 
 // Text returns a plan as a person reads it: a summary, the changes with resources that change alike together, and the
 // summary again, because the beginning of a long text is off the screen.
-func (p Plan) Text(ink Ink) string {
+func (p Plan) Text(ink explain.Ink) string {
 	var b strings.Builder
 	summary := p.Summary()
 	fmt.Fprintf(&b, "%s\n", summary)
@@ -49,7 +39,7 @@ func (p Plan) Text(ink Ink) string {
 			if c.Sign == "-" {
 				with = ink.Bad
 			}
-			fmt.Fprintf(&b, "  %s %s\n", Paint(with, c.Sign), c.Permission)
+			fmt.Fprintf(&b, "  %s %s\n", with(c.Sign), c.Permission)
 		}
 	}
 	for i, n := range p.Notes {
@@ -182,7 +172,7 @@ func generic(r Resource) Resource {
 			o.Namespace = itsNamespace
 		}
 		for i, f := range o.Fields {
-			o.Fields[i] = Field{f.Path, put(f.Before), put(f.After)}
+			o.Fields[i] = diff.Field{Path: f.Path, Before: put(f.Before), After: put(f.After)}
 		}
 		out.Objects = append(out.Objects, o)
 	}
@@ -233,27 +223,27 @@ func withoutValues(r Resource) Resource {
 }
 
 // text returns a group as text.
-func (g group) text(ink Ink) string {
+func (g group) text(ink explain.Ink) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", Plural(len(g.members), "resource"), g.names())
 	switch g.class {
 	case Invalid:
-		fmt.Fprintf(&b, "  %s\n", Paint(ink.Bad, g.invalid()))
+		fmt.Fprintf(&b, "  %s\n", ink.Bad(g.invalid()))
 	case Paused:
-		fmt.Fprintf(&b, "  %s\n", Paint(ink.Warn, "paused: this happens once the pause ends"))
+		fmt.Fprintf(&b, "  %s\n", ink.Warn("paused: this happens once the pause ends"))
 	case Unchanged, Changed, New, Failing, Waiting, Deleting:
 	}
 	if g.single() { // who has a name needs no placeholder, and what looks like one is text of its own
 		g.objects, g.problems = g.members[0].Objects, g.members[0].Problems
 	}
 	for _, p := range g.problems {
-		fmt.Fprintf(&b, "  %s %s\n", Paint(ink.Bad, "!"), p)
+		fmt.Fprintf(&b, "  %s %s\n", ink.Bad("!"), p)
 	}
 	for _, o := range g.objects {
 		g.object(&b, o, ink)
 	}
 	for _, o := range g.order {
-		fmt.Fprintf(&b, "  %s %s\n", Paint(ink.Warn, "order"), o)
+		fmt.Fprintf(&b, "  %s %s\n", ink.Warn("order"), o)
 	}
 	return b.String()
 }
@@ -283,14 +273,14 @@ func (g group) names() string {
 }
 
 // object writes an object of a group.
-func (g group) object(b *strings.Builder, o Object, ink Ink) {
+func (g group) object(b *strings.Builder, o Object, ink explain.Ink) {
 	if o.Namespace == itsNamespace || g.single() && o.Namespace == g.members[0].Namespace {
 		o.Namespace = ""
 	}
 	c := Change{Component: o.Component, Object: o.String(), What: string(o.Outcome), More: max(0, len(o.Fields)-maxFields)}
 	c.Sign = map[dryrun.Outcome]string{
-		dryrun.Created: Paint(ink.Good, "+"), dryrun.Updated: Paint(ink.Warn, "~"), dryrun.Deleted: Paint(ink.Bad, "-"), dryrun.Recreated: Paint(ink.Bad, "-/+"),
-		Orphaned: Paint(ink.Warn, "?"), Delayed: Paint(ink.Bad, "-"), Undecided: Paint(ink.Warn, "?"),
+		dryrun.Created: ink.Good("+"), dryrun.Updated: ink.Warn("~"), dryrun.Deleted: ink.Bad("-"), dryrun.Recreated: ink.Bad("-/+"),
+		Orphaned: ink.Warn("?"), Delayed: ink.Bad("-"), Undecided: ink.Warn("?"),
 	}[o.Outcome]
 	for _, f := range o.Fields[:len(o.Fields)-c.More] {
 		c.Fields = append(c.Fields, fmt.Sprintf("%s: %s → %s", f.Path, OrNone(f.Before), OrNone(f.After)))
@@ -310,12 +300,12 @@ type Change struct {
 }
 
 // Write writes the change.
-func (c Change) Write(b *strings.Builder, ink Ink) {
+func (c Change) Write(b *strings.Builder, ink explain.Ink) {
 	component := ""
 	if c.Component != "" {
 		component = c.Component + ": "
 	}
-	fmt.Fprintf(b, "  %s %s%s %s\n", c.Sign, component, c.Object, Paint(ink.Dim, c.What))
+	fmt.Fprintf(b, "  %s %s%s %s\n", c.Sign, component, c.Object, ink.Dim(c.What))
 	for _, f := range c.Fields {
 		fmt.Fprintf(b, "      %s\n", f)
 	}

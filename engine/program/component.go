@@ -16,14 +16,14 @@ import (
 // A componentEvaluator evaluates one component, or one hook.
 type componentEvaluator struct {
 	*evaluator
-	definition definition
+	definition declaration
 	value      cue.Value
 	out        Component
 }
 
 // component evaluates one component.
 func (e *evaluator) component(name string, v cue.Value) Component {
-	c := &componentEvaluator{evaluator: e, definition: definitionOf(e.index, name, v), value: v, out: Component{Name: name, Rendering: RenderedComplete}}
+	c := &componentEvaluator{evaluator: e, definition: declarationOf(e.index, name, v), value: v, out: Component{Name: name, Rendering: RenderedComplete}}
 	own := ownFaults(v)
 	c.out.When = c.decide(c.part("when"))
 	if c.out.When.Verdict != False {
@@ -185,7 +185,7 @@ func (c *componentEvaluator) edges(dependsOn cue.Value) {
 	for to, v := range fields(dependsOn) {
 		c.out.Edges = append(c.out.Edges, c.edge(to, v))
 	}
-	for _, d := range c.index.DerivedEdges(c.out.Name, c.definition.Definition) {
+	for _, d := range c.index.DerivedEdges(c.out.Name, c.definition.Declaration) {
 		declared := slices.ContainsFunc(c.out.Edges, func(e Edge) bool { return e.To == d.To })
 		if !declared && c.uses(c.out.Name, d) {
 			e := derivedEdge(d)

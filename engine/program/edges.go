@@ -52,7 +52,7 @@ func derivedEdge(d syntax.DerivedEdge) Edge {
 // whichever conditions.
 func derivedEdges(x *syntax.Index, component string) []Edge {
 	var out []Edge
-	for _, d := range x.DerivedEdges(component, syntax.Definition{}) {
+	for _, d := range x.DerivedEdges(component, syntax.Declaration{}) {
 		out = append(out, derivedEdge(d))
 	}
 	return out

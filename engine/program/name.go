@@ -131,7 +131,7 @@ func (s *Static) parameter(path cue.Path) (fault.Position, bool) {
 		return fault.Position{}, false
 	}
 	component := s.value.LookupPath(cue.MakePath(sels[:2]...))
-	if at := definitionOf(s.index, sels[1].Unquoted(), component).Parameters(sels[2].Unquoted()); len(at) > 0 {
+	if at := declarationOf(s.index, sels[1].Unquoted(), component).Parameters(sels[2].Unquoted()); len(at) > 0 {
 		return at[0], true
 	}
 	return fault.Position{}, false

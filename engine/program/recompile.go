@@ -142,7 +142,7 @@ func ResourceOf(root cue.Value) (map[string]any, error) {
 func (p *Program) Located(root cue.Value, component string, path cue.Path) Predicate {
 	e := &evaluator{Program: p, root: root}
 	v := root.LookupPath(cue.ParsePath(componentPath(component)))
-	c := &componentEvaluator{evaluator: e, definition: definitionOf(p.index, component, v), value: v}
+	c := &componentEvaluator{evaluator: e, definition: declarationOf(p.index, component, v), value: v}
 	var out Predicate
 	out.Detail = inputMissing(c.locate(&out, root.LookupPath(path)))
 	return out

@@ -50,7 +50,7 @@ func (p *Program) TypeFaults(kinds *Kinds, s *Session) (out fault.Faults) {
 				depth:   len(object.Path().Selectors()),
 				sampled: s != nil,
 				partial: adopts(v, name),
-				at:      definitionOf(p.index, component, v).placeOf(object, "objects", name),
+				at:      declarationOf(p.index, component, v).placeOf(object, "objects", name),
 			}
 			j.value(schema, object, object.Path().Selectors())
 			out = append(out, withoutContent(object, j.out)...)

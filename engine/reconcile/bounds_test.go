@@ -28,7 +28,7 @@ const maxStatus = 768 << 10
 func serverOf(t *testing.T) *conform.Server {
 	t.Helper()
 	spec := cuecontext.New().CompileString("{}")
-	definition, err := crd.Generate(crd.Definition{
+	definition, err := crd.Generate(crd.CustomResource{
 		Group: shopKind.Group, Kind: shopKind.Kind,
 		Versions: []crd.Version{{Name: shopKind.Version, Served: true, Storage: true, Spec: spec}},
 	})

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/dryrun"
+	"operetta.dev/engine/explain"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/test/inline"
@@ -87,7 +88,7 @@ func (f *fixture) compare(cr string) Resource {
 
 // lines returns how a resource compares, as a person reads it.
 func lines(r Resource) []string {
-	return strings.Split(strings.TrimSuffix(r.Text(plan.Ink{}), "\n"), "\n")
+	return strings.Split(strings.TrimSuffix(r.Text(explain.Plain), "\n"), "\n")
 }
 
 func TestAResourceIsComparedWithWhatAnotherOperatorHasMade(t *testing.T) {

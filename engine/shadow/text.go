@@ -4,33 +4,34 @@ import (
 	"fmt"
 	"strings"
 
+	"operetta.dev/engine/explain"
 	"operetta.dev/engine/plan"
 )
 
 // Text returns how a resource compares as a person reads it: a line, and below it what is not the same.
-func (r Resource) Text(ink plan.Ink) string {
+func (r Resource) Text(ink explain.Ink) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s\n", r.Title(), plan.Paint(headlineInk(ink, r.State), r.Headline()))
+	fmt.Fprintf(&b, "%s  %s\n", r.Title(), headlineInk(ink, r.State)(r.Headline()))
 	for _, p := range r.Problems {
-		fmt.Fprintf(&b, "  %s %s\n", plan.Paint(ink.Bad, "!"), p)
+		fmt.Fprintf(&b, "  %s %s\n", ink.Bad("!"), p)
 	}
 	for _, o := range r.Objects {
 		o.text(&b, ink, r.Namespace)
 	}
 	for _, p := range r.Undecided {
-		fmt.Fprintf(&b, "  %s %s\n", plan.Paint(ink.Warn, "?"), p)
+		fmt.Fprintf(&b, "  %s %s\n", ink.Warn("?"), p)
 	}
 	for _, h := range r.Hooks {
-		fmt.Fprintf(&b, "  %s\n", plan.Paint(ink.Dim, "note: the hook "+h+" may run once the kind is handed over"))
+		fmt.Fprintf(&b, "  %s\n", ink.Dim("note: the hook "+h+" may run once the kind is handed over"))
 	}
 	for _, o := range r.Owners {
-		fmt.Fprintf(&b, "  %s\n", plan.Paint(ink.Dim, "note: "+o))
+		fmt.Fprintf(&b, "  %s\n", ink.Dim("note: "+o))
 	}
 	return b.String()
 }
 
 // headlineInk colours a state.
-func headlineInk(ink plan.Ink, state State) func(string) string {
+func headlineInk(ink explain.Ink, state State) func(string) string {
 	switch state {
 	case Same:
 		return ink.Good
@@ -44,9 +45,9 @@ func headlineInk(ink plan.Ink, state State) func(string) string {
 }
 
 // text writes an object that is not the same.
-func (o Object) text(b *strings.Builder, ink plan.Ink, home string) {
+func (o Object) text(b *strings.Builder, ink explain.Ink, home string) {
 	sign := map[Relation]string{
-		Missing: plan.Paint(ink.Good, "+"), Going: plan.Paint(ink.Warn, "?"), Unrendered: plan.Paint(ink.Bad, "-"), Changed: plan.Paint(ink.Warn, "~"),
+		Missing: ink.Good("+"), Going: ink.Warn("?"), Unrendered: ink.Bad("-"), Changed: ink.Warn("~"),
 	}[o.Relation]
 	if o.Namespace == home {
 		o.Namespace = ""
@@ -57,7 +58,7 @@ func (o Object) text(b *strings.Builder, ink plan.Ink, home string) {
 	}
 	c.Write(b, ink)
 	if o.Alike != "" {
-		fmt.Fprintf(b, "      %s\n", plan.Paint(ink.Dim, o.Alike+" is alike, and not rendered: is it this one under another name?"))
+		fmt.Fprintf(b, "      %s\n", ink.Dim(o.Alike+" is alike, and not rendered: is it this one under another name?"))
 	}
 }
 

@@ -179,7 +179,7 @@ func (a *asking) answer() (Answer, error) {
 	a.secret = a.secret || origins.Secret
 	out.Secret = a.secret
 	stored, path := a.stored()
-	value, rendered := lookup(stored, path)
+	value, rendered := fieldpath.Lookup(stored, path)
 	if rendered {
 		out.Written, out.Value = true, a.shown(value)
 	}
@@ -268,9 +268,9 @@ func (a *asking) masked(texts []string) []string {
 
 // inCluster says what a live object has at a path, where the package renders another one.
 func (a *asking) inCluster(live *unstructured.Unstructured, stored map[string]any, path []fieldpath.Part) *Live {
-	wanted, written := lookup(stored, path)
+	wanted, written := fieldpath.Lookup(stored, path)
 	path = aligned(live, stored, path)
-	value, exists := lookup(live.Object, path)
+	value, exists := fieldpath.Lookup(live.Object, path)
 	out := &Live{Exists: exists, Owners: owners(live, path)}
 	if exists && len(path) > 0 {
 		out.Value = a.shown(value)
@@ -316,22 +316,6 @@ func coversAll(value, wanted any) bool {
 		}
 	}
 	return true
-}
-
-// lookup returns what is at a path.
-func lookup(object map[string]any, path []fieldpath.Part) (any, bool) {
-	if object == nil {
-		return nil, false
-	}
-	var at any = object
-	for _, part := range path {
-		next, ok := part.Lookup(at)
-		if !ok {
-			return nil, false
-		}
-		at = next
-	}
-	return at, true
 }
 
 // unknown is the error about a path that neither the package nor the cluster has.

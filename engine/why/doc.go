@@ -4,7 +4,7 @@
 //
 //	in, notes, err := why.Gather(ctx, cluster, p, cr)   the live objects and inputs, or a render.Input without
 //	answer, err := why.Ask(ctx, p, in, why.Question{Object: "deployment/web", Path: ".spec.replicas"})
-//	answer.Text(why.Plain, now)
+//	answer.Text(explain.Plain, now)
 //
 // The package is rendered as operetta render does, so that both say the same. Nothing is written. The content
 // of Secrets is masked, wherever it is.

@@ -33,8 +33,7 @@ const (
 // the package. What cannot be read is left out, and noted.
 func Gather(ctx context.Context, from Reader, p *program.Program, cr *unstructured.Unstructured) (in render.Input, notes []string, err error) {
 	g := gathering{from: from, in: render.Input{CR: cr.Object, Namespace: cr.GetNamespace()}, read: map[string]bool{}}
-	stored, _, _ := unstructured.NestedSlice(cr.Object, "status", "inventory")
-	inventory, err := ownership.Decode(stored)
+	inventory, err := ownership.InventoryOf(cr)
 	if err != nil {
 		g.notes = append(g.notes, "the inventory in the status cannot be read: "+err.Error())
 	}

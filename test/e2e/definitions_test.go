@@ -63,7 +63,7 @@ func TestWhatVetAcceptsTheAPIServerAccepts(t *testing.T) {
 // can be generated.
 func definitionOf(source string, n int) (*unstructured.Unstructured, error, error) {
 	input := cuecontext.New().CompileString(source, cue.Filename("shape.cue"))
-	generated, err := crd.Generate(crd.Definition{
+	generated, err := crd.Generate(crd.CustomResource{
 		Group: fmt.Sprintf("shape%d.example.com", n), Kind: "Shape",
 		Versions: []crd.Version{{Name: "v1", Served: true, Storage: true, Spec: input.LookupPath(cue.ParsePath("#Spec"))}},
 	})

@@ -3,7 +3,7 @@
 //
 //	m := metrics.New()           // a prometheus.Collector
 //	c := m.Controller("shops.example.com")
-//	c.Reconciled(metrics.Success, took)
+//	c.Reconciled(history.Success, took)
 //	c.Observe(key, summary)      // implements reconcile.Observer
 //	c.Remove()                   // with the controller, its series end
 //

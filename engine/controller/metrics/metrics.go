@@ -4,20 +4,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"operetta.dev/engine/history"
 )
 
-// A Result is how a reconcile has ended.
-type Result string
-
-// The results of a reconcile.
-const (
-	// Success: there is nothing to do until the next event.
-	Success Result = "success"
-	// RequeueAfter: it is reconciled again after a time, too.
-	RequeueAfter Result = "requeue_after"
-	// Error: it is tried again with backoff.
-	Error Result = "error"
-)
+// results are the values of the label result, as in the metrics of controller-runtime.
+var results = map[history.Result]string{history.Success: "success", history.RequeueAfter: "requeue_after", history.Error: "error"}
 
 // labelController is the label with the name of a controller, as in the metrics of controller-runtime.
 const labelController = "controller"
@@ -75,11 +66,11 @@ type Controller struct {
 }
 
 // Reconciled counts a reconcile.
-func (c *Controller) Reconciled(r Result, took time.Duration) {
-	c.metrics.reconciles.WithLabelValues(c.name, string(r)).Inc()
-	c.metrics.duration.WithLabelValues(c.name, string(r)).Observe(took.Seconds())
+func (c *Controller) Reconciled(r history.Result, took time.Duration) {
+	c.metrics.reconciles.WithLabelValues(c.name, results[r]).Inc()
+	c.metrics.duration.WithLabelValues(c.name, results[r]).Observe(took.Seconds())
 	errors := c.metrics.errors.WithLabelValues(c.name) // it is 0 before the first, so that a rate is right
-	if r == Error {
+	if r == history.Error {
 		errors.Inc()
 	}
 }

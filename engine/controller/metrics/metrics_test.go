@@ -14,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/controller/metrics"
+	"operetta.dev/engine/history"
 	"operetta.dev/engine/status"
 )
 
@@ -36,10 +37,10 @@ func TestW48W49W50W51ReconcilesAreCountedByControllerAndResult(t *testing.T) {
 	t.Parallel()
 	m := metrics.New()
 	shops, mills := m.Controller("shops"), m.Controller("mills")
-	shops.Reconciled(metrics.Success, time.Millisecond)
-	shops.Reconciled(metrics.Error, time.Second)
-	shops.Reconciled(metrics.Error, time.Second)
-	mills.Reconciled(metrics.RequeueAfter, time.Second)
+	shops.Reconciled(history.Success, time.Millisecond)
+	shops.Reconciled(history.Error, time.Second)
+	shops.Reconciled(history.Error, time.Second)
+	mills.Reconciled(history.RequeueAfter, time.Second)
 	expect(t, m, `
 # HELP reconcile_errors_total Reconciles of custom resources that ended with an error, and are tried again with backoff.
 # TYPE reconcile_errors_total counter

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/dryrun/diff"
+	jsonpath "operetta.dev/engine/fieldpath"
 	"operetta.dev/engine/history"
 	"operetta.dev/engine/ownership"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -137,24 +138,11 @@ func whoChanged(p diff.ChangedPath, writers []writer, object map[string]any) his
 	if around != nil {
 		return changeOf(around.ManagedFieldsEntry)
 	}
-	_, there := lookup(object, p)
+	_, there := jsonpath.Lookup(object, p.Parts)
 	if len(writers) > 0 && writers[0].wrote && (len(writers) == 1 || !writers[1].wrote) && (!tracked || !there) {
 		return changeOf(writers[0].ManagedFieldsEntry)
 	}
 	return history.Change{}
-}
-
-// lookup returns the value at a path.
-func lookup(object map[string]any, p diff.ChangedPath) (any, bool) {
-	var at any = object
-	for _, part := range p.Parts {
-		next, ok := part.Lookup(at)
-		if !ok {
-			return nil, false
-		}
-		at = next
-	}
-	return at, true
 }
 
 // byWriter returns paths by who has changed them, in the order of the paths.

@@ -19,12 +19,13 @@ import (
 	"operetta.dev/engine/ownership"
 )
 
-// A Field is a field that differs, with its values as text to show.
+// A Field is a field that differs, with its values as text in which Secrets are masked.
 type Field struct {
 	// Path is its path, such as spec.template.spec.containers[name=web].image.
-	Path string
+	Path string `json:"path"`
 	// Before and After are its values, or "" if there is none.
-	Before, After string
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
 }
 
 // String returns the field on one line.

@@ -81,7 +81,7 @@ func (x *reader) deriveOne(body Member, bodies []Member) []DerivedEdge {
 			continue
 		}
 		at := f.Position
-		if !f.use.IsZero() && !(Definition{bodies: bodies}).Holds(at) {
+		if !f.use.IsZero() && !(Declaration{bodies: bodies}).Holds(at) {
 			at.Use = f.use.String()
 		}
 		d := DerivedEdge{To: to, Position: at}
@@ -96,7 +96,7 @@ func (x *reader) deriveOne(body Member, bodies []Member) []DerivedEdge {
 
 // DerivedEdges returns the edges of a component that follow from its references. Of a
 // computed name, own identifies the loops that it may come from.
-func (x *Index) DerivedEdges(component string, own Definition) []DerivedEdge {
+func (x *Index) DerivedEdges(component string, own Declaration) []DerivedEdge {
 	if edges, ok := x.edges[component]; ok {
 		return edges
 	}

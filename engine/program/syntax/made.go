@@ -135,15 +135,20 @@ func (m *making) whole(n ast.Node) {
 	}, nil)
 }
 
-// chain follows a chain to the value at a path below it.
-func (m *making) chain(c chain, path []string) {
-	key := fmt.Sprintf("%p %s", c.root(), strings.Join(slices.Concat(c.names(), path), "\x00"))
+// isNew reports whether a path below a node was not followed yet, and notes that it is now. None is once there were too many.
+func (m *making) isNew(below any, path []string) bool {
+	key := fmt.Sprintf("%p %s", below, strings.Join(path, "\x00"))
 	if m.seen[key] {
-		return
+		return false
 	}
 	m.seen[key] = true
-	if len(m.seen) > maxMadeSteps {
-		m.out.Cut = true
+	m.out.Cut = m.out.Cut || len(m.seen) > maxMadeSteps
+	return len(m.seen) <= maxMadeSteps
+}
+
+// chain follows a chain to the value at a path below it.
+func (m *making) chain(c chain, path []string) {
+	if !m.isNew(c.root(), slices.Concat(c.names(), path)) {
 		return
 	}
 	if at, ok := m.fromRoot(c, path); ok {
@@ -220,13 +225,7 @@ func (m *making) find(at Member, path []string) {
 		m.chain(c, path)
 		return
 	}
-	key := fmt.Sprintf("%p %s", at.value, strings.Join(path, "\x00"))
-	if m.seen[key] {
-		return
-	}
-	m.seen[key] = true
-	if len(m.seen) > maxMadeSteps {
-		m.out.Cut = true
+	if !m.isNew(at.value, path) {
 		return
 	}
 	resolutions, ends := m.index.resolve(at.value, path)

@@ -10,36 +10,36 @@ import (
 	"operetta.dev/engine/fault"
 )
 
-// A Definition is where the author wrote a component or a hook, excluding embedded definitions. The
+// A Declaration is where the author wrote a component or a hook, excluding embedded definitions. The
 // zero value has no position.
-type Definition struct {
+type Declaration struct {
 	index  *Index
 	bodies []Member
 }
 
-// DefinitionOf returns the definition of a component. If its name is computed, and several loops
+// DeclarationOf returns the declaration of a component. If its name is computed, and several loops
 // may have computed it, the sources of its value identify the loop; nil stands for all loops.
-func (x *Index) DefinitionOf(name string, sources func() []ast.Node) Definition {
+func (x *Index) DeclarationOf(name string, sources func() []ast.Node) Declaration {
 	if own := x.definitions[name]; len(own) > 0 {
-		return Definition{x, own}
+		return Declaration{x, own}
 	}
 	computed := x.definitions[ComputedName]
 	if len(computed) < 2 || sources == nil {
-		return Definition{x, computed}
+		return Declaration{x, computed}
 	}
 	from := sources()
-	return Definition{x, slices.DeleteFunc(slices.Clone(computed), func(m Member) bool { return !slices.Contains(from, ast.Node(m.field)) })}
+	return Declaration{x, slices.DeleteFunc(slices.Clone(computed), func(m Member) bool { return !slices.Contains(from, ast.Node(m.field)) })}
 }
 
-// Holds reports whether a position is within the definition.
-func (d Definition) Holds(at fault.Position) bool {
+// Holds reports whether a position is within the declaration.
+func (d Declaration) Holds(at fault.Position) bool {
 	return slices.ContainsFunc(d.bodies, func(m Member) bool { return m.field != nil && spanOf(m.field).holds(at) })
 }
 
-// Descend follows a path through the definition. It returns the position of the last field that
-// the definition has, and the number of names up to it. The position is zero if the definition
+// Descend follows a path through the declaration. It returns the position of the last field that
+// the declaration has, and the number of names up to it. The position is zero if the declaration
 // is empty.
-func (d Definition) Descend(path []string) (at fault.Position, depth int) {
+func (d Declaration) Descend(path []string) (at fault.Position, depth int) {
 	within := d.bodies
 	for _, m := range within {
 		if m.field != nil {
@@ -57,8 +57,8 @@ func (d Definition) Descend(path []string) (at fault.Position, depth int) {
 	return at, depth
 }
 
-// FieldsAt returns the fields at a path of the definition.
-func (d Definition) FieldsAt(path ...string) []*ast.Field {
+// FieldsAt returns the fields at a path of the declaration.
+func (d Declaration) FieldsAt(path ...string) []*ast.Field {
 	within := d.bodies
 	for _, name := range path {
 		within = membersNamed(within, name)
@@ -84,7 +84,7 @@ func membersNamed(within []Member, name string) []Member {
 }
 
 // FromData reports whether an evaluation decides that the component exists.
-func (d Definition) FromData() bool {
+func (d Declaration) FromData() bool {
 	return !slices.ContainsFunc(d.bodies, func(m Member) bool { return m.field != nil && !d.index.fromData[m.field] })
 }
 
@@ -98,7 +98,7 @@ func (x *Index) FromData(fields []*ast.Field) (computed, fromData bool) {
 
 // Parameters returns the positions at which embedded templates declare a part of the component,
 // outside its own definition.
-func (d Definition) Parameters(part string) []fault.Position {
+func (d Declaration) Parameters(part string) []fault.Position {
 	if d.index == nil {
 		return nil
 	}

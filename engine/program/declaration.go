@@ -12,27 +12,27 @@ import (
 // the contract's. A person needs the place that the author wrote, and, if that is in a
 // template or in another shared field, the place that uses it.
 
-// A definition is where the author wrote the component or the hook that is being evaluated.
-type definition struct {
-	syntax.Definition
+// A declaration is where the author wrote the component or the hook that is being evaluated.
+type declaration struct {
+	syntax.Declaration
 
 	index *syntax.Index
 	name  string
 	path  []cue.Selector
 }
 
-// definitionOf returns the definition of one component or hook. The value may not exist.
-func definitionOf(x *syntax.Index, name string, v cue.Value) definition {
+// declarationOf returns the declaration of one component or hook. The value may not exist.
+func declarationOf(x *syntax.Index, name string, v cue.Value) declaration {
 	var sources func() []ast.Node
 	if v.Exists() {
 		sources = func() []ast.Node { return sourcesOf(v) }
 	}
-	return definition{x.DefinitionOf(name, sources), x, name, cue.ParsePath(componentPath(name)).Selectors()}
+	return declaration{x.DeclarationOf(name, sources), x, name, cue.ParsePath(componentPath(name)).Selectors()}
 }
 
 // placed returns a position for the author of the component: the position itself if the
 // author wrote it, with where it is used if it is outside the component.
-func (d definition) placed(at fault.Position, path []string) fault.Position {
+func (d declaration) placed(at fault.Position, path []string) fault.Position {
 	use, _ := d.Descend(path)
 	switch {
 	case use.IsZero():
@@ -47,7 +47,7 @@ func (d definition) placed(at fault.Position, path []string) fault.Position {
 
 // placedFault returns a fault with the author's place. A fault of another component keeps
 // its own.
-func (d definition) placedFault(f fault.Fault) fault.Fault {
+func (d declaration) placedFault(f fault.Fault) fault.Fault {
 	f.Origin = fault.TokenPosition{}
 	if own, _ := ofComponent(d.name, fault.Faults{f}); len(own) > 0 {
 		f.Position = d.placed(f.Position, d.below(f.Path))
@@ -56,7 +56,7 @@ func (d definition) placedFault(f fault.Fault) fault.Fault {
 }
 
 // placeOf returns where a member of a part of the component is written.
-func (d definition) placeOf(v cue.Value, part, name string) fault.Position {
+func (d declaration) placeOf(v cue.Value, part, name string) fault.Position {
 	if at, depth := d.Descend([]string{part, name}); depth == 2 {
 		return at
 	}
@@ -73,7 +73,7 @@ func (d definition) placeOf(v cue.Value, part, name string) fault.Position {
 }
 
 // below returns the names of a path below the component.
-func (d definition) below(path string) []string {
+func (d declaration) below(path string) []string {
 	sels := cue.ParsePath(path).Selectors()
 	if len(sels) < len(d.path) {
 		return nil
@@ -145,7 +145,7 @@ func (s *Static) withPlaces(faults fault.Faults) fault.Faults {
 		if f.Position.File == "" || f.Position.IsContract() {
 			f.Position = s.nearestAuthored(sels)
 		}
-		out[i] = definitionOf(s.index, name, s.value.LookupPath(cue.MakePath(sels[:length[sels[0]]]...))).placedFault(f)
+		out[i] = declarationOf(s.index, name, s.value.LookupPath(cue.MakePath(sels[:length[sels[0]]]...))).placedFault(f)
 	}
 	return out
 }
@@ -163,7 +163,7 @@ func (s *Static) nearestAuthored(path []cue.Selector) fault.Position {
 
 // fromData reports whether the name of a member of a part of the component is computed,
 // and whether an evaluation decides that the member or the component exists.
-func (d definition) fromData(v cue.Value, part, name string) (computed, fromData bool) {
+func (d declaration) fromData(v cue.Value, part, name string) (computed, fromData bool) {
 	fields := d.FieldsAt(part, name)
 	if len(fields) == 0 {
 		for _, n := range sourcesOf(v) {
