@@ -306,7 +306,7 @@ func (o *operator) serve(ctx context.Context, dir string, next checkedPackage, r
 	delete(o.broken, dir)
 	delete(o.refused, dir)
 	o.mu.Unlock()
-	o.manager.ReportMended(dir, next.program.GroupVersionKind().GroupKind().String())
+	o.manager.ReportRepaired(dir, next.program.GroupVersionKind().GroupKind().String())
 	o.saveLastGood(dir, next.snapshot)
 	return nil
 }

@@ -66,7 +66,7 @@ func (w *folderWatch) changed(ctx context.Context, snapshot *source.Snapshot, er
 		return outcome
 	}
 	if w.tryLastGood(ctx); w.served != nil {
-		w.manager.ReportMended(w.dir, w.served.GroupVersionKind().GroupKind().String())
+		w.manager.ReportRepaired(w.dir, w.served.GroupVersionKind().GroupKind().String())
 		w.reportBroken(ctx, w.dir, w.served, w.fault)
 	}
 	return w.outcome()

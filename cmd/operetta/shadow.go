@@ -127,7 +127,7 @@ func runShadow(ctx context.Context, s streams, f runFlags, dirs []string) error 
 	return r.follow(ctx, first)
 }
 
-// load loads the packages for the first time. Who has named a broken one wants to mend it before anything is compared.
+// load loads the packages for the first time. A person who has named a broken one wants to repair it before anything is compared.
 func (r *shadowRun) load(ctx context.Context, dirs []string) ([]firstLoad, error) {
 	var out []firstLoad
 	for _, dir := range dirs {

@@ -36,9 +36,9 @@ func (m *Manager) ReportBroken(folder, name, fault string) {
 	s.notify()
 }
 
-// ReportMended says that the package in a folder is loaded. If it had another kind before, the
+// ReportRepaired says that the package in a folder is loaded. If it had another kind before, the
 // resources of that kind report it.
-func (m *Manager) ReportMended(folder, now string) {
+func (m *Manager) ReportRepaired(folder, now string) {
 	s := m.packageMissing
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// An identity is a user as whom the requests for the resources of packages are sent: the process itself, or a
+// An identity is a user that sends the requests for the resources of packages: the process itself, or a
 // ServiceAccount that it impersonates. Each has caches of its own, because a cache asks for no rights when it is read: one
 // that was filled by one user must not serve what runs as another.
 type identity struct {

@@ -19,7 +19,7 @@ func (m *Manager) ActAs(kind schema.GroupKind, account object.Account) {
 	}
 }
 
-// accountOf returns as whom requests for the resources of a kind are sent.
+// accountOf returns the account that sends the requests for the resources of a kind.
 func (m *Manager) accountOf(kind schema.GroupKind) object.Account {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -29,7 +29,7 @@ func (m *Manager) accountOf(kind schema.GroupKind) object.Account {
 	return m.accounts[kind]
 }
 
-// accountWithout returns as whom the resources of a kind are torn down whose package is not loaded: as was said of the kind,
+// accountWithout returns the account that tears down the resources of a kind whose package is not loaded: that which was set for the kind,
 // then of the package, then as the account that was the last to serve it, which the definition names. A user who can write definitions
 // could name any account there; the rights of the operator say which it may act as.
 func (m *Manager) accountWithout(k packageMissingKind) object.Account {

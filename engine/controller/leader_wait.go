@@ -16,7 +16,7 @@ import (
 const leaderCheck = "leader"
 
 // A leaderWait knows which other process has the Lease that this one waits for. An operator of other packages may have
-// it, because all have one name by default: whoever reads the log has to see who, or the packages seem to be served.
+// it, because all have one name by default: the log has to say which one, or the packages seem to be served.
 type leaderWait struct {
 	log logr.Logger
 	// lease is the name and namespace of the Lease, and identity that of this process.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A LeaseExpiredError is returned for a write that was not sent because this process may lead no more.
+// A LeaseExpiredError is returned for a write that was not sent because this process may no longer be the leader.
 type LeaseExpiredError struct {
 	// Since is how long the Lease was not renewed; 0 if this process has given it back.
 	Since time.Duration

@@ -87,7 +87,7 @@ type Options struct {
 	ReconcileLimit time.Duration
 	// Templates says whether packages are evaluated by templates.
 	Templates evaluate.Templates
-	// Accounts are the ServiceAccounts of packages by their names: as whom requests for their resources are sent. Serve
+	// Accounts are the ServiceAccounts of packages by their names, which send the requests for their resources. Serve
 	// knows that of a package by ActAs; this is for those that are not loaded.
 	Accounts map[string]object.Account
 	// PackageMissing says what happens to deleted resources whose package is missing; "" tears them down.
@@ -124,7 +124,7 @@ type Manager struct {
 	held *heldKinds
 	// packageChanged has a Package reconciled again; nil without Packages.
 	packageChanged func(name string)
-	// accounts are as whom requests for resources of a kind are sent.
+	// accounts are those that send the requests for the resources of a kind.
 	accounts map[schema.GroupKind]object.Account
 }
 

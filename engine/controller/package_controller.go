@@ -108,7 +108,7 @@ func (c *packageController) reconcile(ctx context.Context, key types.NamespacedN
 // forget forgets a resource that another process reconciles.
 func (c *packageController) forget(key types.NamespacedName) {
 	c.reconciler.Forget(key)
-	c.departed.take(key) // whoever has the first shard reports it
+	c.departed.take(key) // the process of the first shard reports it
 }
 
 // enqueueReaders enqueues resources that read an object, as soon as the limits of events allow it. For

@@ -51,7 +51,7 @@ type packageMissingTeardown struct {
 
 	packagesLoaded     chan struct{}
 	notePackagesLoaded func()
-	// changed signals that a package broke or was mended.
+	// changed signals that a package broke or was repaired.
 	changed chan struct{}
 
 	mu       sync.Mutex

@@ -20,7 +20,7 @@ type packageMissingKind struct {
 	// reach is where the objects of its resources may be, according to the definition; nil is
 	// unknown, as definitions of early versions do not say it.
 	reach *program.Reach
-	// lastAccount is as whom it was served last, according to the definition.
+	// lastAccount is the account that served it last, according to the definition.
 	lastAccount object.Account
 }
 

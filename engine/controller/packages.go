@@ -148,7 +148,7 @@ func decidesAboutPackages(o Options, elected <-chan struct{}) func() bool {
 	}
 }
 
-// expectPackages tells the reconciler which Packages there are when the process comes to lead, and has each of them reconciled: until
+// expectPackages passes the Packages that exist when the process becomes the leader to the reconciler, and has each of them reconciled: until
 // then, it may have been followed.
 func (m *Manager) expectPackages(ctx context.Context, r *packages.Reconciler) {
 	r.Await()

@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// serveWebhooks serves the admission webhooks, unless their address is "". Whoever installs the operator
+// serveWebhooks serves the admission webhooks, unless their address is "". The person who installs the operator
 // registers them with the API server. They are served by every process, whether it leads or not.
 func (m *Manager) serveWebhooks() error {
 	o := m.options

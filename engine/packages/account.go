@@ -36,7 +36,7 @@ func accountOf(u *unstructured.Unstructured, operatorNamespace string) (object.A
 	return out, nil
 }
 
-// Accounts says as whom requests for custom resources are sent; controller.Manager does.
+// Accounts sets the account that sends the requests for custom resources; controller.Manager does.
 type Accounts interface {
 	// ActAs says as which ServiceAccount requests for the resources of a kind are sent, before its controller begins.
 	ActAs(kind schema.GroupKind, account object.Account)
@@ -44,7 +44,7 @@ type Accounts interface {
 	AccountProblem(kind schema.GroupKind) string
 }
 
-// actAsDefined says as whom the resources of kinds are torn down that a Package has defined, and does not serve.
+// actAsDefined sets the account that tears down the resources of kinds that a Package has defined and does not serve.
 func (r *Reconciler) actAsDefined(ctx context.Context, p Package) error {
 	kinds, err := r.Examiner.Defined(ctx, p.Name)
 	if err != nil {

@@ -94,7 +94,7 @@ const (
 )
 
 // A canary is what is known of the canary of a content. It is a value: what follows from it is another one. The
-// status of the Package has it for a process that begins anew.
+// status of the Package has it for a process that starts.
 type canary struct {
 	// from and digest are those of the version that the others have, and of the content.
 	from, digest string

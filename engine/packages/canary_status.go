@@ -13,7 +13,7 @@ import (
 
 // restoredCanary returns the canary that the status of a Package tells of, or nil. It decides which resources go on with
 // the content, and that a content which has gone back stays away. It cannot promote anything: the time for which the
-// resources have to be ready begins anew. For how long they were not ready counts.
+// resources have to be ready starts over. For how long they were not ready counts.
 func restoredCanary(p Package, now time.Time) *canary {
 	s, ok, _ := unstructured.NestedMap(p.object.Object, "status", "canary")
 	if !ok {

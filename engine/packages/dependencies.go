@@ -58,8 +58,8 @@ type Server interface {
 	Withdraw(ctx context.Context, p *program.Program) error
 	// ReportBroken says that there is no version of a package that can be served.
 	ReportBroken(origin, name, fault string)
-	// ReportMended says that there is one, of a kind.
-	ReportMended(origin, kind string)
+	// ReportRepaired says that there is one, of a kind.
+	ReportRepaired(origin, kind string)
 	// Resources returns the custom resources of a package, from the cache of its controller.
 	Resources(ctx context.Context, kind schema.GroupVersionKind) ([]Resource, error)
 	// Remaining returns at most limit of the custom resources of a kind that the API server has; there are
@@ -78,8 +78,8 @@ type Versions interface {
 	Requeue(p *program.Program, resources []Resource) error
 }
 
-// Holds are on the kinds that a process which stands by has loaded for reviews: what it has followed may be out of date when it comes to
-// lead, and a resource must not go back to that.
+// Holds are on the kinds that a process which stands by has loaded for reviews: what it has followed may be out of date when it becomes the
+// leader, and a resource must not go back to that.
 type Holds interface {
 	// Hold has no resource of a kind reconciled until Release is called, also by a process that leads. It comes before Serve.
 	Hold(kind schema.GroupKind)
@@ -140,16 +140,16 @@ type Recorder interface {
 	Record(u *unstructured.Unstructured, e rollout.Event)
 }
 
-// An Observer is told how Packages and their canaries are, such as for metrics.
+// An Observer is notified of the states of Packages and their canaries, such as for metrics.
 type Observer interface {
-	// Package is told the status and the reason of the condition Ready of a Package.
+	// Package is called with the status and the reason of the condition Ready of a Package.
 	Package(name, ready, reason string)
-	// NoPackage is told that a Package is gone, or another process serves it.
+	// NoPackage is called when a Package is gone, or another process serves it.
 	NoPackage(name string)
-	// Canary is told how many resources have the content of a canary of a Package, and how many of these are ready.
+	// Canary is called with how many resources have the content of a canary of a Package, and how many of these are ready.
 	Canary(name string, resources, ready int)
-	// NoCanary is told that no canary of a Package is in progress.
+	// NoCanary is called when no canary of a Package is in progress.
 	NoCanary(name string)
-	// CanaryEnded is told how a canary has ended.
+	// CanaryEnded is called with how a canary has ended.
 	CanaryEnded(name, phase string)
 }

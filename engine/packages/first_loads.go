@@ -21,7 +21,7 @@ type firstLoads struct {
 
 // Await says that Expect is about to be called. Until the content of each Package that existed at the start is
 // known, only what was accepted before is examined: a content that is new may loop, and must not keep others
-// from being served again. A process that stands by calls it when it comes to lead.
+// from being served again. A process that stands by calls it when it becomes the leader.
 func (r *Reconciler) Await() {
 	r.first.mu.Lock()
 	defer r.first.mu.Unlock()

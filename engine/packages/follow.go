@@ -23,7 +23,7 @@ import (
 // nothing and write nothing, so that whatever is approved, planned, tried by a canary or refused is so for all resources alike. While
 // nobody reconciles Packages, or who does cannot tell what to serve, those who follow go on as they are.
 //
-// A process that stands by follows to answer reviews. When it comes to lead, Reconcile takes over what it has followed: see ownState.
+// A process that stands by follows to answer reviews. When it becomes the leader, Reconcile takes over what it has followed: see ownState.
 
 // published is what the status of a Package says that is served.
 type published struct {
@@ -246,8 +246,8 @@ func (r *Reconciler) loadKept(ctx context.Context, p Package, s *state, v revisi
 	return &exam.candidate, false, nil
 }
 
-// readKept reads the revision with a content. What is known of the revisions is read anew if none of them can be used: another one may
-// have been kept since, in place of one that is gone, or it may have been verified anew.
+// readKept reads the revision with a content. What is known of the revisions is read again if none of them can be used: another one may
+// have been kept since, in place of one that is gone, or it may have been verified again.
 func (k keeper) readKept(ctx context.Context, p Package, s *state, digest string) (revision, error) {
 	for {
 		known := s.revisionsRead
@@ -312,7 +312,7 @@ func (r *Reconciler) followVersion(ctx context.Context, p Package, s *state, to 
 		if err := r.serveRestored(ctx, p, s, *next.served, &trial{candidate: *next.canary, both: both, selection: to.canary.selection()}, to.told); err != nil {
 			return err
 		}
-		r.Server.ReportMended(p.origin(), kind.GroupKind().String())
+		r.Server.ReportRepaired(p.origin(), kind.GroupKind().String())
 		r.Log.Info("package followed, and its canary", "package", p.Name, "digest", to.digest, "canary", to.canary.digest)
 		return nil
 	}

@@ -45,7 +45,7 @@ type RevisionPins string
 
 // The revision pins.
 const (
-	// RefusePins: the annotation has no effect. Whoever may write a resource could else choose a version with a fault that a later
+	// RefusePins: the annotation has no effect. Otherwise, anyone who may write a resource could choose a version with a fault that a later
 	// one has corrected.
 	RefusePins RevisionPins = "Refuse"
 	// allowPins: the annotation counts.
@@ -121,7 +121,7 @@ type Package struct {
 	Name string
 	// keys are those of Verify.
 	keys signature.Keys
-	// account is as whom requests for its resources are sent.
+	// account is the one that sends the requests for its resources.
 	account object.Account
 	// object is the Package as it was read.
 	object *unstructured.Unstructured

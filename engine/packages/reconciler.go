@@ -42,7 +42,7 @@ type Reconciler struct {
 	Definitions Definitions
 	Planner     Planner
 	Recorder    Recorder
-	// Observer is told how Packages and their canaries are; nil is nobody.
+	// Observer is notified of the states of Packages and their canaries; it may be nil.
 	Observer Observer
 	// Namespace is that of the operator, the default of the ServiceAccounts of Packages; it may be "".
 	Namespace string
@@ -75,7 +75,7 @@ type state struct {
 	follows bool
 	// unread is the generation whose spec could not be read when it was followed last, or 0.
 	unread int64
-	// account is as whom requests for the resources are sent.
+	// account is the one that sends the requests for the resources.
 	account object.Account
 	// exams are the examinations of contents, by their digests.
 	exams map[string]*examination
@@ -150,7 +150,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (t
 	}
 	if unknown != nil && s.served == nil {
 		tried(name)
-		return 0, r.report(ctx, p, s, out) // nothing is done as whoever it may be
+		return 0, r.report(ctx, p, s, out) // nothing is done without knowing the account
 	}
 	r.stand(ctx, p, s, out)
 	if out.pending {
@@ -177,7 +177,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (t
 	return out.again(s, r.Now()), out.err()
 }
 
-// stateOf returns the state of a Package. One that was deleted and created again begins anew, and so does one that has another
+// stateOf returns the state of a Package. One that was deleted and created again starts over, and so does one that has another
 // ServiceAccount: nothing that was read as the one may serve the other. As long as it is unknown which, the last one stays.
 func (r *Reconciler) stateOf(ctx context.Context, p Package, account object.Account, unknown error) (*state, error) {
 	r.mu.Lock()
@@ -276,7 +276,7 @@ func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result)
 	switch {
 	case same:
 		if out.problem = r.dropCanary(ctx, p, s); out.problem == nil && (s.outdated != "" || !s.isDefined()) {
-			out.problem = r.mend(ctx, p, s)
+			out.problem = r.clearOutdated(ctx, p, s)
 		}
 		if out.problem == nil {
 			out.problem = r.keeper().noteProvenance(ctx, p, s)
@@ -330,8 +330,8 @@ func (r *Reconciler) approval(ctx context.Context, p Package, s *state) *problem
 	return &problem{stage: holding, reason: ReasonAwaitingApproval, message: digest + " has passed its checks, and waits for spec.approvedDigest"}
 }
 
-// mend says that the content of the source is what is served, again.
-func (r *Reconciler) mend(ctx context.Context, p Package, s *state) *problem {
+// clearOutdated reports that the content of the source is what is served again.
+func (r *Reconciler) clearOutdated(ctx context.Context, p Package, s *state) *problem {
 	if err := r.define(ctx, p, s); err != nil {
 		return notInstalled(err)
 	}
@@ -446,10 +446,10 @@ func (r *Reconciler) serve(ctx context.Context, p Package, s *state, next *progr
 		return err
 	}
 	s.served, s.outdated, s.broken = next, "", ""
-	r.Server.ReportMended(p.origin(), kind.GroupKind().String())
+	r.Server.ReportRepaired(p.origin(), kind.GroupKind().String())
 	r.Log.Info("package loaded", "package", p.Name, "kind", kind.GroupKind().String(), "version", kind.Version, "digest", next.Digest())
 	if s.follows {
-		return nil // whoever decides has recorded it
+		return nil // the process that decides has recorded it
 	}
 	r.Recorder.Record(p.object, rollout.Event{Reason: string(ReasonLoaded), Message: fmt.Sprintf("serves %s by %s", kind.GroupKind(), next.Digest())})
 	return nil

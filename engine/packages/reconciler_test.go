@@ -261,7 +261,7 @@ func (s *site) Withdraw(_ context.Context, p *program.Program) error {
 }
 
 func (s *site) ReportBroken(_, name, fault string) { s.callf("broken %s: %s", name, fault) }
-func (s *site) ReportMended(_, _ string)           {}
+func (s *site) ReportRepaired(_, _ string)         {}
 
 func (s *site) Resources(context.Context, schema.GroupVersionKind) ([]Resource, error) {
 	return s.resources, nil

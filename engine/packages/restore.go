@@ -58,7 +58,7 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 		out.problem.err, out.undecided = errors.Join(out.problem.err, err), err
 		return
 	}
-	r.Server.ReportMended(p.origin(), next.GroupVersionKind().GroupKind().String())
+	r.Server.ReportRepaired(p.origin(), next.GroupVersionKind().GroupKind().String())
 	r.Log.Info("the version that was accepted last is served", "package", p.Name, "digest", next.Digest(), "why", string(out.problem.reason))
 	if trial != nil && out.problem.stage == holding && out.problem.passes {
 		out.problem = s.canary.problem() // it goes on, and waits for nothing else

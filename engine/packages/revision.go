@@ -249,7 +249,7 @@ func (k keeper) next(ctx context.Context, p Package, s *state, snapshot *source.
 			if newest.provenance == from {
 				return nil, 0, nil
 			}
-			number, present = newest.number, newest.uid // it is the same one, and was verified anew
+			number, present = newest.number, newest.uid // it is the same one, and was verified again
 		}
 	}
 	want := newRevision(p, snapshot, number, from)

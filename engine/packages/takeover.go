@@ -83,7 +83,7 @@ func held(by Holds, s *state, kind schema.GroupKind, serve func() error) error {
 	}
 	err := serve()
 	if err != nil {
-		by.Release(kind) // whoever serves it next may not know of the hold
+		by.Release(kind) // the process that serves it next may not know of the hold
 	}
 	return err
 }

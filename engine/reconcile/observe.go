@@ -5,15 +5,15 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// An Observer is told how far resources are, such as for metrics.
+// An Observer is notified of the states of resources, such as for metrics.
 type Observer interface {
-	// Observe is told what a reconcile has found out, even if the status could not be written yet.
+	// Observe is called with what a reconcile has found out, even if the status could not be written yet.
 	Observe(key types.NamespacedName, found status.Summary)
-	// Gone is told that a resource does not exist any more.
+	// Gone is called when a resource does not exist any more.
 	Gone(key types.NamespacedName)
 }
 
-// observe tells the observer what the status is to be.
+// observe notifies the observer of the status that is to be written.
 func (s *state) observe(after map[string]any) {
 	if s.Observer != nil {
 		s.Observer.Observe(s.key(), status.Summarize(after))

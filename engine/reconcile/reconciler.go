@@ -21,7 +21,7 @@
 //	finalizer.go           the write of the finalizer; whether there has to be one is for rollout (needsFinalizer)
 //	teardown.go            deletion; package_missing.go deletion without the package
 //	unchanged.go           reconciles of resources at rest
-//	observe.go             what observers are told
+//	observe.go             what observers are notified of
 //	trace.go               the trace of a rollout
 //	memory.go              what the process remembers of a resource
 package reconcile
@@ -77,7 +77,7 @@ type Reconciler struct {
 	Cluster   cluster.Cluster
 	Recorder  Recorder
 	Now       func() time.Time
-	// WatchInputs is told which inputs a resource refers to, as in rollout.Engine; it may be nil.
+	// WatchInputs is called with the inputs that a resource refers to, as in rollout.Engine; it may be nil.
 	WatchInputs func(owner types.NamespacedName, inputs []program.Input, failed bool)
 	// ConfigMap names the operator's configuration; its zero value is none.
 	ConfigMap types.NamespacedName
@@ -107,7 +107,7 @@ type Reconciler struct {
 
 	// Tracer makes a trace of each rollout; nil makes none.
 	Tracer trace.Tracer
-	// Observer is told how far resources are; nil tells none.
+	// Observer is notified of the states of resources; it may be nil.
 	Observer Observer
 
 	// NewSalt returns the salt of a Secret that has none; nil is a random one.

@@ -233,7 +233,7 @@ func (d *deletion) look(ctx context.Context, ref cluster.Ref) (*unstructured.Uns
 }
 
 // How many reads the API server may refuse before no more objects are read in one round: so many of a kind in a namespace, and in so many
-// of those. Whoever may write the status can name thousands of objects that the operator may not read.
+// of those. Anyone who may write the status can name thousands of objects that the operator may not read.
 const (
 	maxRefusals      = 10
 	maxRefusedPlaces = 20
@@ -252,7 +252,7 @@ func kindIn(ref cluster.Ref) cluster.Ref {
 	return out
 }
 
-// maxMisses is how many entries of an inventory are looked for in one reconcile that turn out not to be the owner's, at most. Whoever
+// maxMisses is how many entries of an inventory are looked for in one reconcile that turn out not to be the owner's, at most. Anyone who
 // may write the status can name thousands, and each costs a request before the inventory forgets it.
 const maxMisses = 400
 

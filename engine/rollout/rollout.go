@@ -57,7 +57,7 @@ type Evaluator interface {
 type Engine struct {
 	Package Evaluator
 	Cluster cluster.Cluster
-	// WatchInputs is told at the end of a rollout whose changes enqueue the resource: the inputs of the last
+	// WatchInputs is called at the end of a rollout with what enqueues the resource when it changes: the inputs of the last
 	// evaluation that has succeeded, and those that a failed one has asked for besides. It may be nil.
 	WatchInputs func(owner types.NamespacedName, inputs []program.Input, failed bool)
 	// Reach is where the objects of a resource may be.

@@ -30,7 +30,7 @@ func (r *run) growInventory(ctx context.Context) error {
 }
 
 // forgetUnowned takes entries out of an inventory that is too large whose objects are not rendered, and that the resource does not have.
-// Whoever may write the status can name as many as it has room for, which would leave none for the resource's own. To prune
+// Anyone who may write the status can name as many as it has room for, which would leave none for the resource's own. To prune
 // them does the same, but comes after the first write.
 func (r *run) forgetUnowned(ctx context.Context) error {
 	rendered := r.rendered(ctx)

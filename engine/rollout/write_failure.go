@@ -228,7 +228,7 @@ func (a application) withFailure(f WriteFailure) application {
 }
 
 // concluded returns the application with the outcome that follows from its failures. What a
-// person has to mend comes before what is retried.
+// person has to repair comes before what is retried.
 func (a application) concluded(component string) application {
 	if a.outcome.Name != "" {
 		return a

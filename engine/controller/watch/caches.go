@@ -24,7 +24,7 @@ import (
 // A Connection is how caches reach an API server: it sends their requests as one user, and runs the caches. A manager
 // is one. A cache serves only the controllers of its own user, because a read from a cache is not authorized.
 type Connection interface {
-	// GetConfig returns as whom, and how, requests are sent.
+	// GetConfig returns which user sends requests, and how.
 	GetConfig() *rest.Config
 	// GetHTTPClient returns the client that sends them.
 	GetHTTPClient() *http.Client

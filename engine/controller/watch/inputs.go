@@ -153,7 +153,7 @@ func (i *Inputs) watch(owner types.NamespacedName, key inputKey) (*inputWatch, e
 }
 
 // handler returns the handler of events of an input. It leaves out the objects of the first list, as
-// whoever started the watch reads them.
+// the reconcile that started the watch reads them.
 func (i *Inputs) handler(key inputKey) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, initial bool) {

@@ -72,7 +72,7 @@ const (
 	cannotBeListed
 )
 
-// A resourceSource is the source of the resources of one namespace of several. Whoever waits for its first list waits only
+// A resourceSource is the source of the resources of one namespace of several. A caller that waits for its first list waits only
 // as long as that may come soon.
 type resourceSource struct {
 	source.SyncingSource

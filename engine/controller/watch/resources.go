@@ -232,7 +232,7 @@ func (k *KindResources) synced(in Cache) bool {
 	return err == nil && informer.HasSynced()
 }
 
-// Warm begins to list and watch the resources, for a process that may stand by for long: it need not wait for that when it comes to lead.
+// Warm begins to list and watch the resources, for a process that may stand by for long: it need not wait for that when it becomes the leader.
 // What cannot be watched yet is tried again when the controller starts.
 func (k *KindResources) Warm() {
 	for _, place := range k.places {
