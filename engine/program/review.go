@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"cuelang.org/go/cue"
 
@@ -89,7 +88,7 @@ func (s *Secrets) warningsOf(root cue.Value) []string {
 	texts := map[string]string{}
 	for name, v := range fields(Lookup(root, "admission", "warnings")) {
 		if text, err := v.String(); err == nil && text != "" && !s.reveals(text) {
-			texts[name] = shortened(text)
+			texts[name] = strings.ToValidUTF8(text[:min(len(text), maxWarning)], "")
 		}
 	}
 	var out []string
@@ -106,21 +105,6 @@ func (s *Secrets) reveals(text string) bool {
 	return quotes(text, s.literals) || slices.ContainsFunc(s.literals, func(literal string) bool {
 		return len(literal) >= shortest && strings.Contains(text, literal)
 	})
-}
-
-// shortened returns at most maxWarning bytes of a text, and whole characters of it.
-func shortened(text string) string {
-	if len(text) <= maxWarning {
-		return text
-	}
-	text = text[:maxWarning]
-	for len(text) > 0 {
-		if r, size := utf8.DecodeLastRuneInString(text); r != utf8.RuneError || size != 1 {
-			break
-		}
-		text = text[:len(text)-1]
-	}
-	return text
 }
 
 // Admission returns what the package says in general about requests.
