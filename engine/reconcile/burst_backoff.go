@@ -2,8 +2,8 @@ package reconcile
 
 import "time"
 
-// A burstBackoff allows a burst of something, and then requires growing delays. It has the
-// limits; attempts has what has happened.
+// A burstBackoff allows a burst of something, and then requires growing delays. It holds the
+// limits, and attempts what has happened.
 type burstBackoff struct {
 	// allowed is how often it may happen within the window without a pause.
 	allowed int

@@ -119,7 +119,7 @@ func (p *limitedPackage) remember(version string, limit *program.LimitError) {
 	p.retryLater(e, e.pause)
 }
 
-// retryLater has the evaluation that exceeded a limit tried again after a wait.
+// retryLater schedules another try of the evaluation that exceeded a limit.
 func (p *limitedPackage) retryLater(e *exceededEvaluation, wait time.Duration) {
 	p.retryAfter = wait
 	if e.limit.TooSlow && e.pause == limitedFirst {

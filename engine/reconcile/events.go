@@ -39,7 +39,7 @@ func (s *state) recordObjectEvents(happened []rollout.Event) {
 }
 
 // TemplateDiffers returns the event of a resource that shows a fault of the engine: what was evaluated
-// without CUE is something else than what CUE says.
+// without CUE differs from what CUE says.
 func TemplateDiffers() rollout.Event {
 	return rollout.Event{
 		Reason: "TemplateDiffers", Warning: true,

@@ -15,7 +15,7 @@ type memory struct {
 	uid types.UID
 	// statusWritten is when the status was last written.
 	statusWritten time.Time
-	// changed is when a reconcile has last found anything else than the one before.
+	// changed is when a reconcile last found something different from the one before.
 	changed       time.Time
 	salts         salts
 	rejections    rejections
@@ -26,7 +26,7 @@ type memory struct {
 	// read is what the last reconcile has read, or nil if it has failed, and lastNoop the same if it has found nothing to do.
 	read     *reading
 	lastNoop *noop
-	// refusals are the writes to the resource that the API server refuses, of which people were told.
+	// refusals are the writes to the resource that the API server refuses, and that were reported to people.
 	refusals map[ownWrite]refusalTold
 }
 

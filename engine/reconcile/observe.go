@@ -20,7 +20,7 @@ func (s *state) observe(after map[string]any) {
 	}
 }
 
-// observeGone tells the observer that a resource does not exist any more.
+// observeGone notifies the observer that a resource does not exist any more.
 func (r *Reconciler) observeGone(key types.NamespacedName) {
 	if r.Observer != nil {
 		r.Observer.Gone(key)

@@ -151,7 +151,7 @@ func (r *run) namespaceTerminating(ctx context.Context) bool {
 }
 
 // neverApplied reports whether no component was ever applied, as far as the inventory knows:
-// nothing that a hook refers to will come any more.
+// nothing that a hook refers to will ever exist.
 func (r *run) neverApplied() bool {
 	return !slices.ContainsFunc(r.in.Inventory, func(g ownership.Group) bool {
 		hook := slices.ContainsFunc(r.rollout.Hooks, func(h program.Hook) bool { return h.Component.Name == g.Component })

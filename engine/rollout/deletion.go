@@ -35,7 +35,7 @@ type deletion struct {
 	blocked map[string][]string
 	// unwatched says of each kind that was looked at whether it cannot be watched.
 	unwatched map[schema.GroupVersionKind]bool
-	// requeueAfter is when to look again at what no watch event tells of, or 0.
+	// requeueAfter is when to look again at what no watch event reports, or 0.
 	requeueAfter time.Duration
 	// misses is how many objects were looked for that the owner does not have, and later says that others are
 	// looked for in the next reconcile.
@@ -214,7 +214,7 @@ func (d *deletion) lookInAnyVersion(ctx context.Context, ref cluster.Ref) (clust
 	return ref, live, err
 }
 
-// look reads an object live. Before that, a cached read starts the watch that tells of its end: a
+// look reads an object live. Before that, a cached read starts the watch that reports its end: a
 // process that has just started watches nothing yet. An object whose kind cannot be watched can
 // be deleted all the same.
 func (d *deletion) look(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
@@ -319,7 +319,7 @@ func (d *deletion) message() string {
 }
 
 // finalizers names the finalizers that hold an object. That of foreground deletion is the API
-// server's own, and goes by itself.
+// server's own, and disappears by itself.
 func finalizers(names []string) string {
 	held := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == metav1.FinalizerDeleteDependents })
 	if len(held) == 0 {

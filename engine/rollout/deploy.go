@@ -32,7 +32,7 @@ func (r *run) deploy(ctx context.Context) error {
 }
 
 // deployLayers applies and verifies the components that are not done, and reports whether the package
-// sees anything new by that.
+// sees anything new as a result.
 func (r *run) deployLayers(ctx context.Context, done map[string]bool) (bool, error) {
 	wrote := false
 	for layer := r.next(done); len(layer) > 0; layer = r.next(done) {
@@ -93,7 +93,7 @@ func (r *run) runPhases(ctx context.Context, phases ...phase) error {
 }
 
 // applyLayer applies the components of a layer whose gate is open, some at a time, and repairs
-// the others. It reports whether the package sees anything new by that.
+// the others. It reports whether the package sees anything new as a result.
 func (r *run) applyLayer(ctx context.Context, layer []string) bool {
 	applied := make([]application, len(layer))
 	failures := make([]error, len(layer))
@@ -145,7 +145,7 @@ func (r *run) applyComponent(ctx context.Context, c program.Component, closed bo
 }
 
 // collect adds to the rollout what applying a component did. It reports whether the package
-// sees anything new by that.
+// sees anything new as a result.
 func (r *run) collect(name string, a application) bool {
 	for _, w := range a.writes {
 		r.see(name, w.want.Object, w.result)

@@ -12,7 +12,7 @@ import (
 
 // changedTogether reports whether several objects are written, one of them because its
 // rendering has changed. Then all are written or none: a Service whose selector was changed
-// for pods that are refused has no endpoints. An object that is written alone holds nothing up that stays as it is.
+// for pods that are refused has no endpoints. An object that is written alone does not hold up those that stay as they are.
 func changedTogether(decisions []decision) bool {
 	writes, changed := 0, false
 	for _, s := range decisions {

@@ -59,7 +59,7 @@ func (ev *evaluated) evaluate(ctx context.Context) error {
 	return stopAt(renamed(before, ev.rollout), status.ReasonInvalidPackage, "the rendered identities keep changing with what is observed; an object's name must not depend on that object")
 }
 
-// renamed returns where the first object is that two evaluations give different identities.
+// renamed returns the position of the first object to which two evaluations give different identities.
 func renamed(before, after program.Rollout) fault.Position {
 	identities := map[[2]string]object.Ref{}
 	for _, c := range before.Components {
@@ -78,7 +78,7 @@ func renamed(before, after program.Rollout) fault.Position {
 }
 
 // evaluateAnswers evaluates the package over what the API server has answered, and over the inputs that
-// it names by that. Inputs that cannot be read now are left to the next rollout, which the events of
+// it names as a result. Inputs that cannot be read now are left to the next rollout, which the events of
 // the written objects cause.
 func (ev *evaluated) evaluateAnswers(ctx context.Context) error {
 	for range maxRounds {
@@ -156,7 +156,7 @@ func (ev *evaluated) teachRedactor() {
 }
 
 // discover reads the rendered objects that were not read yet, or under another identity:
-// a renamed object is another object. It reports whether the package sees more by that.
+// a renamed object is another object. It reports whether the package sees more as a result.
 func (ev *evaluated) discover(ctx context.Context) (bool, error) {
 	var places []place
 	for _, c := range ev.rollout.Components {

@@ -96,7 +96,7 @@ func (obs *observed) withFinished(inventory ownership.Inventory) ownership.Inven
 
 // updateFinished compares the finished objects that are gone with what is rendered now. It forgets
 // an object that ran with other content, and moves one that another component renders now. It
-// reports whether the package sees something else by that.
+// reports whether the package sees something else as a result.
 func (ev *evaluated) updateFinished(ctx context.Context) bool {
 	changed := false
 	for _, c := range ev.rollout.Components {

@@ -17,8 +17,7 @@ func (pr *progress) gate(c program.Component) (status.Component, bool) {
 	return firstBlocking(c, pr.gateExistence, pr.gateFaults, pr.gateSpec, pr.gateEdges, pr.gateRequirements, pr.gateRendering)
 }
 
-// firstBlocking returns the outcome that the first gate gives which is closed, and whether one
-// is.
+// firstBlocking returns the outcome of the first gate that is closed, and whether there is one.
 func firstBlocking(c program.Component, gates ...func(program.Component) (status.Component, bool)) (status.Component, bool) {
 	for _, gate := range gates {
 		if blocked, closed := gate(c); closed {

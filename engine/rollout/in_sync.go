@@ -11,8 +11,8 @@ import (
 
 // A Predictor is an Evaluator that may know what Evaluate would return before anything has confirmed it.
 type Predictor interface {
-	// Predict returns what Evaluate would probably return, or false if that is not known, or if Evaluate would
-	// return no more than that itself. It costs little. Nothing may be written because of it.
+	// Predict returns what Evaluate would probably return, or false if that is not known, or if Evaluate itself
+	// would return nothing more. It costs little. Nothing may be written because of it.
 	Predict(program.Session) (program.Rollout, bool)
 }
 

@@ -65,7 +65,7 @@ type place struct {
 
 // observe reads the live objects that the inventory names. A kind that cannot be read ends the rollout, unless the package
 // cannot render it: it is then of an earlier version of the package, whose rights may be gone, or a user who may write the status has
-// put it there. No component is rendered otherwise for want of such an object. Only its deletion needs it.
+// put it there. No component is rendered otherwise because such an object is missing. Only its deletion needs it.
 func (obs *observed) observe(ctx context.Context) error {
 	var places []place
 	for _, g := range obs.inventory {

@@ -28,7 +28,7 @@ type Preview struct {
 	Components []ComponentPreview
 	// Patches are the results of the patches.
 	Patches []patch.Report
-	// Change is Changed if objects are about to be written. That only replicas change, nobody knows before the write.
+	// Change is Changed if objects are about to be written. Whether only replicas change is not known before the write.
 	Change status.Change
 }
 

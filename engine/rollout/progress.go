@@ -64,7 +64,7 @@ func (pr *progress) dependsOn(c program.Component) []string {
 	return out
 }
 
-// anyFailed reports whether a component has failed that which accepts.
+// anyFailed reports whether a component has failed for which the function which returns true.
 func (pr *progress) anyFailed(which func(component string) bool) bool {
 	for name, o := range pr.outcomes {
 		if o.State == status.Failed && pr.graph.Has(name) && which(name) {

@@ -74,7 +74,7 @@ type Engine struct {
 	// rollout calls it, so it must not cost a request each time. It may be nil.
 	PodProblem func(ctx context.Context, workload *unstructured.Unstructured) string
 	// FinishedObject returns the last state of an object that has finished and is gone, if a watch
-	// event has told of it lately, or nil. It may be nil.
+	// event has reported it lately, or nil. It may be nil.
 	FinishedObject func(cluster.Ref) *unstructured.Unstructured
 }
 
@@ -106,7 +106,7 @@ type Input struct {
 	Redactor *redact.Redactor
 	// WriteBackoff delays objects that are written again and again; nil delays none.
 	WriteBackoff WriteBackoff
-	// LookAgain is when to look again at an object that is in the way, if that is more than the usual: it costs a request each time,
+	// LookAgain is when to look again at an object that is in the way, if that is later than usual: it costs a request each time,
 	// and may be there forever.
 	LookAgain time.Duration
 	// CheckTimeout returns an outcome as TimedOut if the component's timeout has passed; nil
@@ -140,7 +140,7 @@ type Result struct {
 	Patches []patch.Report
 	// RequeueAfter is when to reconcile again without an event; 0 is never.
 	RequeueAfter time.Duration
-	// RetryAfter is the part of RequeueAfter that the engine asks for, because no watch event tells of
+	// RetryAfter is the part of RequeueAfter that the engine asks for, because no watch event reports
 	// something that the rollout has read; 0 is nothing.
 	RetryAfter time.Duration
 	// LooksLater says that the next reconcile looks for more entries of the inventory. The inventory without those that were looked
@@ -187,7 +187,7 @@ type run struct {
 	hooks
 	result Result
 	change status.Change
-	// requeueAfter is when to look again at what no watch event tells of, or 0.
+	// requeueAfter is when to look again at what no watch event reports, or 0.
 	requeueAfter time.Duration
 	// grown is the inventory as it has to be before the first write.
 	grown ownership.Inventory
@@ -292,7 +292,7 @@ func (r *run) finish() Result {
 	return out
 }
 
-// retryAfter returns when to look again at what no watch event tells of, or 0.
+// retryAfter returns when to look again at what no watch event reports, or 0.
 func (r *run) retryAfter(components []status.Component) time.Duration {
 	out := ShortestWait(r.requeueAfter, r.retryPatches)
 	if len(r.unread) > 0 {
@@ -312,7 +312,7 @@ func (r *run) retryAfter(components []status.Component) time.Duration {
 	return out
 }
 
-// retryAfter is when to look again at what no watch event tells of: a kind that is not
+// retryAfter is when to look again at what no watch event reports: a kind that is not
 // served yet, an object in the way that belongs to another owner.
 const retryAfter = 5 * time.Second
 

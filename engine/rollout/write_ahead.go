@@ -29,9 +29,9 @@ func (r *run) growInventory(ctx context.Context) error {
 	return r.checkInventory(r.grown)
 }
 
-// forgetUnowned takes entries out of an inventory that is too large whose objects are not rendered, and that the resource does not have.
-// Anyone who may write the status can name as many as it has room for, which would leave none for the resource's own. To prune
-// them does the same, but comes after the first write.
+// forgetUnowned removes from an inventory that is too large the entries whose objects are not rendered and do not belong to the resource.
+// Anyone who may write the status can name as many as it has room for, which would leave none for the resource's own. Pruning
+// does the same, but only after the first write.
 func (r *run) forgetUnowned(ctx context.Context) error {
 	rendered := r.rendered(ctx)
 	d := &deletion{cluster: r.Cluster, owner: r.in.Owner, unwatched: map[schema.GroupVersionKind]bool{}, refusals: map[cluster.Ref]int{}}
@@ -95,7 +95,7 @@ func (ev *evaluated) entries(ctx context.Context, c program.Component) []ownersh
 }
 
 // deletedAfter returns the components that are deleted after one. As long as its objects are
-// not as the package renders them now, what they depended on before belongs to that.
+// not as the package renders them now, that includes what they depended on before.
 func (pr *progress) deletedAfter(component string) []string {
 	out := pr.dependencies(component)
 	if pr.desired[component] != nil && pr.inSync(component) {
