@@ -115,7 +115,7 @@ func IsElement(e fieldpath.PathElement, item any, index int) bool {
 	}
 	fields, ok := item.(map[string]any)
 	for _, key := range *e.Key {
-		if v, has := fields[key.Name]; !ok || !has || !value.Equals(key.Value, value.NewValueInterface(v)) {
+		if v, has := fields[key.Name]; !has || !value.Equals(key.Value, value.NewValueInterface(v)) {
 			return false
 		}
 	}

@@ -1,6 +1,7 @@
 package ownership_test
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -38,6 +39,36 @@ func TestHowAnObjectHasFinishedIsKeptOnlyOfWhatWasApplied(t *testing.T) {
 			}
 			if kept := before[0].Objects[0]; kept.Ended != ownership.Failed || kept.Last != "{}" {
 				t.Errorf("the inventory before was changed, and others still have it: %v", kept)
+			}
+		})
+	}
+}
+
+func TestALongStatusOfAFinishedObjectIsNotKept(t *testing.T) {
+	t.Parallel()
+	const limit = 512
+	for name, row := range map[string]struct {
+		reason string
+		length int
+		want   bool
+	}{
+		"AsLongAsAllowed": {"it fits", limit, true},
+		"OneByteLonger":   {"there may be many Jobs", limit + 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const around = len(`{"phase":""}`)
+			last := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "batch/v1", "kind": "Job",
+				"metadata": map[string]any{"namespace": "default", "name": "migrate", "annotations": map[string]any{ownership.AppliedAnnotation: "d"}},
+				"status":   map[string]any{"phase": strings.Repeat("x", row.length-around)},
+			}}
+			before := ownership.Inventory{{Component: "a", Objects: []ownership.Entry{
+				{Object: "o", APIVersion: "batch/v1", Kind: "Job", Name: "migrate", Digest: "d", Content: "c"},
+			}}}
+			got := before.WithFinished("default", last, ownership.Succeeded)[0].Objects[0]
+			if got.Ended != ownership.Succeeded || (got.Last != "") != row.want {
+				t.Errorf("%s: it ended as %q, with %d bytes of its status", row.reason, got.Ended, len(got.Last))
 			}
 		})
 	}

@@ -197,7 +197,6 @@ func (inv Inventory) WithGroups(groups ...Group) Inventory {
 			for i := range g.Objects {
 				out = out.withdrawn(g.Component, &g.Objects[i])
 			}
-			out = slices.Clone(out)
 			places = newPlaces(out)
 		}
 		i, known := places.groups[g.Component]
