@@ -18,7 +18,7 @@ func logExpired(config *tls.Config, log logr.Logger, now func() time.Time) {
 		served := shown(config, hello)
 		if served != nil && served.Leaf != nil && now().After(served.Leaf.NotAfter) {
 			sometimes.Do(func() {
-				log.Info("the certificate that is served has expired, so whoever verifies it refuses the connection; a new one is taken without a restart",
+				log.Info("the certificate that is served has expired, so clients that verify it refuse the connection; a new one is taken without a restart",
 					"expired", served.Leaf.NotAfter.UTC().Format(time.RFC3339))
 			})
 		}

@@ -57,7 +57,7 @@ func (m *Manager) reportTemplateDiffers(ctx context.Context, p *program.Program,
 		err = m.enqueueAll(ctx, c)
 	}
 	if err != nil {
-		m.options.Log.Error(err, "reconciling what a template may have said")
+		m.options.Log.Error(err, "resources that a wrong template may have decided about could not be reconciled again")
 	}
 }
 

@@ -214,7 +214,7 @@ func (c *webhookCertificates) keep(ctx context.Context) error {
 	for ctx.Err() == nil {
 		again, err := c.step(ctx)
 		if err != nil && ctx.Err() == nil {
-			c.log.Error(err, "keeping the certificates of the webhooks")
+			c.log.Error(err, "the certificates of the webhooks could not be kept up to date, trying again")
 			again = certificateRetry
 		}
 		timer := time.NewTimer(again)

@@ -173,7 +173,7 @@ func (r *Reconciler) goBack(ctx context.Context, p Package, s *state, c canary) 
 		return &problem{stage: holding, reason: ReasonCanaryProgressing, message: err.Error(), err: err}
 	}
 	r.endCanary(p, s, c, CanaryRolledBack)
-	r.Log.Info("the canary of a content has gone back", "package", p.Name, "digest", c.digest, "why", c.why)
+	r.Log.Info("a canary was rolled back", "package", p.Name, "digest", c.digest, "why", c.why)
 	return s.canary.problem()
 }
 
@@ -201,7 +201,7 @@ func (r *Reconciler) dropCanary(ctx context.Context, p Package, s *state) *probl
 		return &problem{stage: holding, reason: ReasonCanaryProgressing, message: err.Error(), err: err}
 	}
 	if s.canary.inProgress() {
-		r.Log.Info("the canary of a content ends, which is not to be taken over any more", "package", p.Name, "digest", s.canary.digest)
+		r.Log.Info("a canary ends, because its content is not to be taken over any more", "package", p.Name, "digest", s.canary.digest)
 	}
 	s.canary = nil
 	return nil

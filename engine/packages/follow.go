@@ -313,7 +313,7 @@ func (r *Reconciler) followVersion(ctx context.Context, p Package, s *state, to 
 			return err
 		}
 		r.Server.ReportRepaired(p.origin(), kind.GroupKind().String())
-		r.Log.Info("package followed, and its canary", "package", p.Name, "digest", to.digest, "canary", to.canary.digest)
+		r.Log.Info("following a package and its canary", "package", p.Name, "digest", to.digest, "canary", to.canary.digest)
 		return nil
 	}
 	if err := r.install(ctx, p, s, next.served.CRD); err != nil {

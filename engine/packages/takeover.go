@@ -22,7 +22,7 @@ func (r *Reconciler) ownState(ctx context.Context, p Package, account object.Acc
 		return nil, err
 	}
 	if !latest {
-		r.Log.Info("what was followed of a Package is not what was decided last, so it begins anew", "package", p.Name)
+		r.Log.Info("this process has not followed the last decision about a Package, so it starts over", "package", p.Name)
 		if err := r.forget(ctx, p.Name); err != nil {
 			return nil, err
 		}

@@ -68,7 +68,7 @@ func (s *state) writeReducedStatus(ctx context.Context, refused error) error {
 	u := s.identity()
 	u.Object["status"] = less
 	if err := s.Resources.ApplyStatus(ctx, u); err != nil {
-		s.log.Error(err, "a status is too large, and that cannot be said in it")
+		s.log.Error(err, "a status is too large, and has no room to say so")
 		return tooLarge
 	}
 	s.before = less

@@ -308,7 +308,7 @@ func (r *patchReader) start() error {
 	// that.
 	go func() {
 		if err := r.controller.Watch(w.source(r.handler, r.predicate)); err != nil {
-			r.log.Error(err, "changes of patches are not noticed")
+			r.log.Error(err, "changes of patches cannot be watched")
 		}
 	}()
 	return nil
