@@ -18,6 +18,9 @@ const controlPlaneUser = "operetta-controlplane"
 
 const mastersGroup = "system:masters"
 
+// FeatureGatesVariable names an environment variable with feature gates of the API servers of tests that choose none.
+const FeatureGatesVariable = "OPERETTA_TEST_FEATURE_GATES"
+
 // Options say how a control plane is started. The zero value is a good one.
 type Options struct {
 	// Nodes is the number of simulated nodes, node-0 and so on; 0 means 1. Each
@@ -28,6 +31,8 @@ type Options struct {
 	Without []Part
 	// Audit makes the API server record every request, for AuditEvents.
 	Audit bool
+	// FeatureGates are those of the API server, as in "CBORServingAndStorage=true"; "" means those that FeatureGatesVariable names.
+	FeatureGates string
 	// ExtraArgs are appended to the arguments of a part, and win over them.
 	ExtraArgs map[Part][]string
 	// Progress is told how the first, long build goes; nil means stderr.

@@ -1,7 +1,9 @@
 package controlplane
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 )
@@ -129,6 +131,9 @@ func (l layout) apiServerArgs() []string {
 		"--profiling=false",
 		// No one reaches the server by its Service, whose endpoint may not be a loopback address.
 		"--endpoint-reconciler-type=none",
+	}
+	if gates := cmp.Or(l.options.FeatureGates, os.Getenv(FeatureGatesVariable)); gates != "" {
+		args = append(args, "--feature-gates="+gates)
 	}
 	if l.options.Audit {
 		args = append(args,
