@@ -66,6 +66,7 @@ func findTarget(f clusterFlags) (target, error) {
 	config.UserAgent = "operetta/" + productVersion(info)
 	// The API server's priority and fairness limits the rate, not the client.
 	config.QPS = -1
+	config = cluster.AcceptCBOR(config)
 	raw, err := loader.RawConfig()
 	if err != nil {
 		return target{}, fmt.Errorf("reading the kubeconfig: %w", err)

@@ -102,7 +102,7 @@ func (p *apiServer) connect(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	config = cluster.WithStatusCodes(config)
+	config = cluster.AcceptCBOR(cluster.WithStatusCodes(config))
 	scheme := runtime.NewScheme()
 	if p.cache, err = cache.New(config, cache.Options{Scheme: scheme, DefaultLabelSelector: ours}); err != nil {
 		return err

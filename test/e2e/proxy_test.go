@@ -73,19 +73,27 @@ func (s *env) behindProxy() *proxy {
 // through makes operators that the test starts later reach the API server through a handler. It returns what that passes requests on to.
 func (s *env) through(between http.Handler) *httputil.ReverseProxy {
 	s.T.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
+	forward, kubeconfig := proxyTo(s.T, s.Kubeconfig, between)
+	s.Kubeconfig = kubeconfig
+	return forward
+}
+
+// proxyTo starts a server whose requests a handler gets. It returns what passes them on to the server of a kubeconfig, and a kubeconfig for it.
+func proxyTo(t *testing.T, kubeconfig string, between http.Handler) (forward *httputil.ReverseProxy, path string) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
-		s.T.Fatal(err)
+		t.Fatal(err)
 	}
 	transport, err := rest.TransportFor(config)
 	if err != nil {
-		s.T.Fatal(err)
+		t.Fatal(err)
 	}
 	target, err := url.Parse(config.Host)
 	if err != nil {
-		s.T.Fatal(err)
+		t.Fatal(err)
 	}
-	forward := &httputil.ReverseProxy{
+	forward = &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
 		FlushInterval: -1, // a watch is a response without an end
@@ -94,15 +102,15 @@ func (s *env) through(between http.Handler) *httputil.ReverseProxy {
 	server := httptest.NewUnstartedServer(between)
 	server.Config.ErrorLog = forward.ErrorLog
 	server.StartTLS()
-	s.T.Cleanup(func() {
+	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	s.Kubeconfig = filepath.Join(s.T.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(kubeconfigOf(server), s.Kubeconfig); err != nil {
-		s.T.Fatal(err)
+	path = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(kubeconfigOf(server), path); err != nil {
+		t.Fatal(err)
 	}
-	return forward
+	return forward, path
 }
 
 // kubeconfigOf returns a kubeconfig for a server that does not authenticate.

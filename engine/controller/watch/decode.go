@@ -7,23 +7,15 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
-	"unicode/utf8"
-	"unique"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"operetta.dev/engine/ownership"
 )
 
 // Most of what a watch says is never read: fields of managers, and objects that change several times between two
 // reconciles. The decoder of client-go makes maps of all of it, and reads each byte four times. This one reads the
 // bytes once, and makes maps of what a caller asks for.
-
-// readOptions have a reader take what the decoder of client-go takes.
-var readOptions = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 
 // managedFieldsKey and fieldSetKey are where the managed fields of an object are in its metadata, and their fields in
 // each entry.
@@ -32,39 +24,101 @@ const (
 	fieldSetKey      = "fieldsV1"
 )
 
-// A reader makes of JSON what the decoder of client-go makes: maps, slices, int64 and float64.
-type reader struct {
-	*jsontext.Decoder
+// A shape is what a value is, as far as a reader has to know that before it reads the value.
+type shape int
 
-	// names are the names of fields that it has read lately. Objects have the same ones again and again.
-	names [256]string
+// The shapes. A scalar is what is none of the others, also if it is no value at all.
+const (
+	scalarShape shape = iota
+	mapShape
+	listShape
+	nullShape
+)
+
+// A syntax reads one value after the other from a stream of JSON or of CBOR.
+type syntax interface {
+	// shape returns what the next value is.
+	shape() shape
+	// begin reads the begin of a map or a list, and end its end. It errors if the next value is not of that shape.
+	begin(of shape) error
+	// more reports whether the map or list that was begun last has more entries. After it, the reader is asked for one.
+	more() bool
+	end() error
+	// name reads the name of an entry of a map.
+	name() (string, error)
+	// scalar reads a value that is no map and no list.
+	scalar() (any, error)
+	// raw reads a value and returns its bytes, until the next call.
+	raw() ([]byte, error)
+	skip() error
+	// offset is where the last value ended, in bytes from the begin of the stream.
+	offset() int
+	// sharedText returns the JSON of a value of raw, as text that is shared with all that is the same.
+	sharedText(raw []byte) (string, error)
 }
 
-// newReader returns a reader of a stream.
-func newReader(from io.Reader) *reader {
-	return &reader{Decoder: jsontext.NewDecoder(from, readOptions...)}
+// A reader makes of JSON what the decoder of client-go makes, and of CBOR what that makes of the same in JSON: maps,
+// slices, int64 and float64.
+type reader struct{ syntax }
+
+// newReader returns a reader of a stream of JSON.
+func newReader(from io.Reader) *reader { return &reader{newJSON(from)} }
+
+// openReader returns a reader of a stream: its first byte, for which it waits, says whether it is CBOR. An answer of an API
+// server is a map, or a tag around one, and no JSON begins as those do. So no header of a proxy has a say in it.
+func openReader(from io.Reader) (*reader, error) {
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(from, first); err != nil {
+		return nil, err
+	}
+	from = io.MultiReader(bytes.NewReader(first), from)
+	if isCBOR(first) {
+		return &reader{newCBOR(from)}, nil
+	}
+	return newReader(from), nil
 }
 
-// readers are not in use.
-var readers = sync.Pool{New: func() any { return newReader(&bytes.Buffer{}) }}
+// isCBOR reports whether it reads CBOR.
+func (r *reader) isCBOR() bool {
+	_, is := r.syntax.(*cborSyntax)
+	return is
+}
+
+// jsonReaders and cborReaders are not in use.
+var (
+	jsonReaders = sync.Pool{New: func() any { return newJSON(&bytes.Buffer{}) }}
+	cborReaders = sync.Pool{New: func() any { return newCBOR(nil) }}
+)
 
 // readBytes reads bytes, which have one value.
 func readBytes[T any](raw []byte, read func(*reader) (T, error)) (T, error) {
-	r, _ := readers.Get().(*reader)
-	defer readers.Put(r)
-	r.Reset(bytes.NewBuffer(raw), readOptions...)
-	defer r.Reset(&bytes.Buffer{}, readOptions...) // it keeps no object alive
+	if isCBOR(raw) {
+		c, _ := cborReaders.Get().(*cborSyntax)
+		defer cborReaders.Put(c)
+		c.reset(raw)
+		defer c.reset(nil) // it keeps no object alive
+		return readAll(&reader{c}, read)
+	}
+	j, _ := jsonReaders.Get().(*jsonSyntax)
+	defer jsonReaders.Put(j)
+	j.Reset(bytes.NewBuffer(raw), readOptions...)
+	defer j.Reset(&bytes.Buffer{}, readOptions...)
+	return readAll(&reader{j}, read)
+}
+
+// readAll reads a value that is the whole stream.
+func readAll[T any](r *reader, read func(*reader) (T, error)) (T, error) {
 	out, err := read(r)
 	if err != nil {
 		return out, err
 	}
-	return out, r.end()
+	return out, r.close()
 }
 
-// end reads the end of a stream.
-func (r *reader) end() error {
-	if _, err := r.ReadToken(); err == nil {
-		return fmt.Errorf("something follows at byte %d", r.InputOffset())
+// close reads the end of a stream.
+func (r *reader) close() error {
+	if err := r.skip(); err == nil {
+		return fmt.Errorf("something follows at byte %d", r.offset())
 	} else if !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -73,136 +127,65 @@ func (r *reader) end() error {
 
 // any reads the next value.
 func (r *reader) any() (any, error) {
-	if kind := r.PeekKind(); kind == jsontext.KindBeginObject || kind == jsontext.KindBeginArray {
-		return r.nested(kind)
-	}
-	v, err := r.ReadValue()
-	if err != nil {
-		return nil, err
-	}
-	return scalar(v)
-}
-
-// nested reads the next value, which is an object or a list.
-func (r *reader) nested(kind jsontext.Kind) (any, error) {
-	if kind == jsontext.KindBeginObject {
+	switch r.shape() {
+	case mapShape:
 		out := map[string]any{}
-		err := r.fields(func(name string) error {
+		return out, r.fields(func(name string) error {
 			v, err := r.any()
 			out[name] = v
 			return err
 		})
+	case listShape:
+		out := []any{}
+		err := r.items(func() error {
+			v, err := r.any()
+			out = append(out, v)
+			return err
+		})
 		return out, err
+	case scalarShape, nullShape:
 	}
-	out := []any{}
-	err := r.items(func() error {
-		v, err := r.any()
-		out = append(out, v)
-		return err
-	})
-	return out, err
+	return r.scalar()
 }
 
-// scalar returns a value that is no object and no list.
-func scalar(v jsontext.Value) (any, error) {
-	kind := v.Kind()
-	if kind == jsontext.KindString {
-		return unquote(v), nil
-	}
-	if kind == jsontext.KindNumber {
-		return number(v)
-	}
-	if kind == jsontext.KindNull {
-		return nil, nil
-	}
-	return kind == jsontext.KindTrue, nil
-}
-
-// fields calls a function for each field of the next value, which has to read its value. It errors if that is no object.
+// fields calls a function for each field of the next value, which has to read its value. It errors if that is no map.
 func (r *reader) fields(read func(name string) error) error {
-	if err := r.begin(jsontext.KindBeginObject); err != nil {
+	if err := r.begin(mapShape); err != nil {
 		return err
 	}
-	for r.PeekKind() != jsontext.KindEndObject {
-		name, err := r.ReadValue()
+	for r.more() {
+		name, err := r.name()
 		if err == nil {
-			err = read(r.nameOf(name))
+			err = read(name)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	_, err := r.ReadToken()
-	return err
+	return r.end()
 }
 
 // items calls a function for each item of the next value, which has to read it. It errors if that is no list.
 func (r *reader) items(read func() error) error {
-	if err := r.begin(jsontext.KindBeginArray); err != nil {
+	if err := r.begin(listShape); err != nil {
 		return err
 	}
-	for r.PeekKind() != jsontext.KindEndArray {
+	for r.more() {
 		if err := read(); err != nil {
 			return err
 		}
 	}
-	_, err := r.ReadToken()
-	return err
+	return r.end()
 }
 
-// begin reads the begin of an object or a list.
-func (r *reader) begin(kind jsontext.Kind) error {
-	token, err := r.ReadToken()
-	if err == nil && token.Kind() != kind {
-		return fmt.Errorf("%v at byte %d instead of %v", token.Kind(), r.InputOffset(), kind)
+// string reads the next value, which is "" if it is no text.
+func (r *reader) string() (string, error) {
+	if s := r.shape(); s == mapShape || s == listShape {
+		return "", r.skip()
 	}
-	return err
-}
-
-// text reads the next value, which is "" if it is no text.
-func (r *reader) text() (string, error) {
-	v, err := r.ReadValue()
-	if err != nil || v.Kind() != jsontext.KindString {
-		return "", err
-	}
-	return unquote(v), nil
-}
-
-// nameOf returns the name of a field.
-func (r *reader) nameOf(v jsontext.Value) string {
-	hash := len(v)
-	for _, c := range v {
-		hash = hash*31 + int(c)
-	}
-	if kept := &r.names[hash&0xff]; len(v) <= maxNameKept {
-		if len(*kept)+2 != len(v) || *kept != string(v[1:len(v)-1]) || bytes.IndexByte(v, '\\') >= 0 {
-			*kept = unquote(v)
-		}
-		return *kept
-	}
-	return unquote(v)
-}
-
-// maxNameKept is up to which length a reader remembers names.
-const maxNameKept = 64
-
-// unquote returns the text of a JSON string.
-func unquote(v jsontext.Value) string {
-	if bytes.IndexByte(v, '\\') < 0 && utf8.Valid(v) {
-		return string(v[1 : len(v)-1])
-	}
-	out, _ := jsontext.AppendUnquote(nil, v) // it was read, so the only error is one of UTF-8, which is replaced
-	return string(out)
-}
-
-// number returns an int64 if a number is one, or else a float64.
-func number(v jsontext.Value) (any, error) {
-	if bytes.IndexByte(v, '.') < 0 {
-		if i, err := strconv.ParseInt(string(v), 10, 64); err == nil {
-			return i, nil
-		}
-	}
-	return strconv.ParseFloat(string(v), 64)
+	v, err := r.scalar()
+	out, _ := v.(string)
+	return out, err
 }
 
 // object reads the next value as an object. The fields of its managers are text, as CompactManagedFields leaves them. It
@@ -211,9 +194,9 @@ func (r *reader) object() (*unstructured.Unstructured, error) {
 	out := map[string]any{}
 	err := r.fields(func(name string) (err error) {
 		if slices.Contains(cacheFields, name) {
-			return r.SkipValue()
+			return r.skip()
 		}
-		if name == "metadata" && r.PeekKind() == jsontext.KindBeginObject {
+		if name == "metadata" && r.shape() == mapShape {
 			out[name], err = r.metadata()
 			return err
 		}
@@ -226,7 +209,7 @@ func (r *reader) object() (*unstructured.Unstructured, error) {
 func (r *reader) metadata() (map[string]any, error) {
 	out := map[string]any{}
 	return out, r.fields(func(name string) (err error) {
-		if name != managedFieldsKey || r.PeekKind() != jsontext.KindBeginArray {
+		if name != managedFieldsKey || r.shape() != listShape {
 			out[name], err = r.any()
 			return err
 		}
@@ -242,159 +225,34 @@ func (r *reader) metadata() (map[string]any, error) {
 }
 
 func (r *reader) managedEntry() (any, error) {
-	if r.PeekKind() != jsontext.KindBeginObject {
+	if r.shape() != mapShape {
 		return r.any()
 	}
 	out := map[string]any{}
 	return out, r.fields(func(name string) (err error) {
-		if name != fieldSetKey || r.PeekKind() != jsontext.KindBeginObject {
+		if name != fieldSetKey || r.shape() != mapShape {
 			out[name], err = r.any()
 			return err
 		}
-		v, err := r.ReadValue()
-		out[name] = sharedText(v)
+		out[name], _, err = r.fieldSet()
 		return err
 	})
 }
 
-// sharedText returns text that it shares with all that is the same.
-func sharedText(v jsontext.Value) string { return unique.Make(string(v)).Value() }
+// fieldSet reads the fields of a manager as text. It also returns how many bytes they were.
+func (r *reader) fieldSet() (set string, length int, err error) {
+	raw, err := r.raw()
+	if err != nil {
+		return "", 0, err
+	}
+	length = len(raw)
+	set, err = r.sharedText(raw)
+	return set, length, err
+}
 
 // whole returns an object with all of it.
 func whole(raw []byte) (*unstructured.Unstructured, error) {
 	return readBytes(raw, (*reader).object)
-}
-
-// maxPackedAtOnce is up to which length an object is packed without looking at all of it. What it takes as maps is
-// below maxCachedSize then, but for lists of next to nothing, which no reader unpacks but the owner.
-const maxPackedAtOnce = maxCachedSize / 4
-
-// packedOrWhole returns an object as the cache of owned objects keeps it if that can be said without making maps of it, or
-// else whole. The transform of the cache does the rest. It is not for kinds of which objects may run to their end.
-func packedOrWhole(raw []byte) (*unstructured.Unstructured, error) {
-	if len(raw) > maxPackedAtOnce {
-		return whole(raw)
-	}
-	u, err := packedBytes(raw)
-	if err != nil {
-		return whole(raw)
-	}
-	if _, _, marked := ownership.ParseOwner(u.GetAnnotations()[ownership.OwnerAnnotation]); !marked {
-		return whole(raw)
-	}
-	return u, nil
-}
-
-// A cut is a part of bytes.
-type cut struct{ from, to int }
-
-// A packing reads what a packed object has as it is.
-type packing struct {
-	*reader
-
-	kept map[string]any
-	sets []any
-	cuts []cut
-}
-
-// packedBytes is packed for an object as an API server writes it.
-func packedBytes(raw []byte) (*unstructured.Unstructured, error) {
-	return readBytes(raw, func(r *reader) (*unstructured.Unstructured, error) {
-		p := &packing{reader: r}
-		return p.object(raw)
-	})
-}
-
-// object reads an object of some bytes.
-func (p *packing) object(raw []byte) (*unstructured.Unstructured, error) {
-	out := map[string]any{}
-	err := p.fields(func(name string) (err error) {
-		switch name {
-		case "apiVersion", "kind":
-			var v string
-			v, err = p.text()
-			out[name] = unique.Make(v).Value()
-		case "metadata":
-			err = p.metadata()
-		default:
-			err = p.SkipValue()
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	out["metadata"], out[packedField] = p.kept, without(raw, p.cuts)
-	if slices.ContainsFunc(p.sets, func(set any) bool { return set != nil }) {
-		out[fieldSetsField] = p.sets
-	}
-	return &unstructured.Unstructured{Object: out}, nil
-}
-
-// without returns bytes with null in the place of parts.
-func without(raw []byte, parts []cut) string {
-	const none = "null"
-	size, at := len(raw), 0
-	for _, part := range parts {
-		size += len(none) - (part.to - part.from)
-	}
-	var out strings.Builder
-	out.Grow(size)
-	for _, part := range parts {
-		out.Write(raw[at:part.from])
-		out.WriteString(none)
-		at = part.to
-	}
-	out.Write(raw[at:])
-	return out.String()
-}
-
-func (p *packing) metadata() error {
-	p.kept, p.sets = map[string]any{}, nil // of two, the last one counts
-	return p.fields(func(name string) (err error) {
-		switch {
-		case name == "annotations" && p.PeekKind() == jsontext.KindBeginObject:
-			return p.annotations()
-		case name == managedFieldsKey && p.PeekKind() == jsontext.KindBeginArray:
-			p.sets = nil // of two, the last one counts
-			return p.items(p.managedEntry)
-		case slices.Contains(unpackedMetadata, name):
-			p.kept[name], err = p.any()
-			return err
-		}
-		return p.SkipValue()
-	})
-}
-
-func (p *packing) annotations() error {
-	marks := map[string]any{}
-	p.kept["annotations"] = marks
-	return p.fields(func(name string) (err error) {
-		if slices.Contains(unpackedMarks, name) {
-			marks[name], err = p.any()
-			return err
-		}
-		return p.SkipValue()
-	})
-}
-
-func (p *packing) managedEntry() error {
-	var set any
-	err := p.fields(func(name string) error {
-		if name != fieldSetKey || p.PeekKind() != jsontext.KindBeginObject {
-			return p.SkipValue()
-		}
-		v, err := p.ReadValue()
-		if err != nil {
-			return err
-		}
-		end := int(p.InputOffset())
-		set = sharedText(v)
-		p.cuts = append(p.cuts, cut{end - len(v), end})
-		return nil
-	})
-	p.sets = append(p.sets, set)
-	return err
 }
 
 // plainError returns the error of a stream in the form that readers of watches expect.

@@ -47,6 +47,7 @@ var oddJSON = map[string]string{
 	"metadata twice":            `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","managedFields":[{"fieldsV1":{"f:a":{}}}]},"metadata":{"name":"b"}}`,
 	"metadata that is none":     `{"apiVersion":"v1","kind":"ConfigMap","metadata":[]}`,
 	"a kind that is none":       `{"apiVersion":1,"kind":null,"metadata":{"name":"a"}}`,
+	"a marked kind of none":     strings.ReplaceAll(deployed("", ""), `"apps/v1"`, `1`),
 	"what has the field names":  `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"managedFields":"x","fieldsV1":"y"},"fieldsV1":{"a":1}}`,
 	"what nobody marked":        `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`,
 	"a Job":                     strings.ReplaceAll(strings.ReplaceAll(deployed("", ""), "apps/v1", "batch/v1"), "Deployment", "Job"),
@@ -78,7 +79,7 @@ func compactAsMaps(object map[string]any) map[string]any {
 		entry, _ := m.(map[string]any)
 		if text, is := entry["fieldsV1"].(string); is && strings.HasPrefix(text, "{") {
 			var fields map[string]any
-			if json.Unmarshal([]byte(text), &fields) == nil {
+			if kjson.Unmarshal([]byte(text), &fields) == nil {
 				entry["fieldsV1"] = fields
 			}
 		}

@@ -13,7 +13,7 @@ import (
 // thousands of objects that no reconcile reads between two reconciles. So a cache keeps an object packed: what
 // the handlers of events read, and the rest as bytes. A reader unpacks it.
 
-// packedField has the rest of a packed object, as JSON if it was packed as it came or else as CBOR, and fieldSetsField the field sets of its managed
+// packedField has the rest of a packed object, in the JSON or CBOR as which it came if it was packed so, or else in CBOR, and fieldSetsField the field sets of its managed
 // fields, which many objects share. No API serves fields of such names.
 const (
 	packedField    = "~packed"
@@ -95,9 +95,10 @@ func unpacked(u *unstructured.Unstructured) (*unstructured.Unstructured, error) 
 	return out, nil
 }
 
-// unpackedRest returns what packed or packedBytes has made bytes of. No map of CBOR begins as an object of JSON does.
+// unpackedRest returns what packed or packedBytes has made bytes of. No map of CBOR begins as an object of JSON does, and what packed has
+// made has no tag.
 func unpackedRest(rest string) (*unstructured.Unstructured, error) {
-	if strings.HasPrefix(rest, "{") {
+	if strings.HasPrefix(rest, "{") || strings.HasPrefix(rest, selfDescribed) {
 		return whole([]byte(rest))
 	}
 	out := &unstructured.Unstructured{}

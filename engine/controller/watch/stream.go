@@ -8,8 +8,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
-	"github.com/go-json-experiment/json/jsontext"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/verify"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
@@ -40,7 +41,7 @@ type streams struct {
 	decode    decoder
 }
 
-// A decoder decodes an object from JSON. It must not keep the bytes after the call.
+// A decoder decodes an object from JSON or CBOR. It must not keep the bytes after the call.
 type decoder func(raw []byte) (*unstructured.Unstructured, error)
 
 // newStreams returns the streams of a cache with some options. They have a namespace, or all of them, and one selector for
@@ -79,7 +80,7 @@ func (s *streams) of(kind schema.GroupVersionKind) (toolscache.ListerWatcher, er
 	if err != nil {
 		return nil, fmt.Errorf("creating the client of %s: %w", kind.Kind, err)
 	}
-	k := &kindStream{s, client, mapping, s.decode}
+	k := &kindStream{streams: s, client: client, mapping: mapping, decode: s.decode}
 	if verify.MayComplete(kind.GroupKind()) {
 		k.decode = whole // the transform looks whether it has ended. An item of a list does not say of which kind it is
 	}
@@ -93,6 +94,8 @@ type kindStream struct {
 	client  rest.Interface
 	mapping *meta.RESTMapping
 	decode  decoder
+	// onlyJSON says that CBOR was not what it should be, so that no operator depends on how well somebody writes it.
+	onlyJSON atomic.Bool
 }
 
 // open sends a request.
@@ -103,9 +106,13 @@ func (k *kindStream) open(ctx context.Context, o metav1.ListOptions) (io.ReadClo
 	if k.fields != nil {
 		o.FieldSelector = k.fields.String()
 	}
+	request := k.client.Get()
+	if k.onlyJSON.Load() {
+		request.SetHeader("Accept", runtime.ContentTypeJSON)
+	}
 	namespaced := k.mapping.Scope.Name() == meta.RESTScopeNameNamespace && k.namespace != ""
-	return k.client.Get().NamespaceIfScoped(k.namespace, namespaced).Resource(k.mapping.Resource.Resource).
-		SetHeader("Accept", runtime.ContentTypeJSON).SpecificallyVersionedParams(&o, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"}).Stream(ctx)
+	return request.NamespaceIfScoped(k.namespace, namespaced).Resource(k.mapping.Resource.Resource).
+		SpecificallyVersionedParams(&o, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"}).Stream(cluster.ReadsCBOR(ctx))
 }
 
 // list lists the objects. It decodes one after the other, so that a list takes no more memory than what the cache keeps.
@@ -115,7 +122,7 @@ func (k *kindStream) list(ctx context.Context, o metav1.ListOptions) (runtime.Ob
 		return nil, err
 	}
 	defer body.Close()
-	list, err := readList(body, k.decode)
+	list, err := k.readList(body)
 	if err != nil {
 		return nil, fmt.Errorf("decoding a list of %s: %w", k.mapping.GroupVersionKind.Kind, plainError(err))
 	}
@@ -131,20 +138,36 @@ func (k *kindStream) list(ctx context.Context, o metav1.ListOptions) (runtime.Ob
 
 // readList reads a list. An answer without items is not a list, whichever server gave it: with an empty list, a cache would forget all that it
 // has.
-func readList(body io.Reader, decode decoder) (*unstructured.UnstructuredList, error) {
-	out := &unstructured.UnstructuredList{Object: map[string]any{}}
-	r, has := newReader(body), false
+func (k *kindStream) readList(body io.Reader) (*unstructured.UnstructuredList, error) {
+	r, err := openReader(body)
+	if err != nil {
+		return nil, err
+	}
+	out, err := r.list(k.decode)
+	k.note(r, err)
+	return out, err
+}
+
+// note notes with which error an answer was read.
+func (k *kindStream) note(r *reader, err error) {
+	if err != nil && r.isCBOR() && !net.IsProbableEOF(plainError(err)) && !net.IsTimeout(err) && !errors.Is(err, context.Canceled) {
+		k.onlyJSON.Store(true)
+	}
+}
+
+func (r *reader) list(decode decoder) (*unstructured.UnstructuredList, error) {
+	out, has := &unstructured.UnstructuredList{Object: map[string]any{}}, false
 	err := r.fields(func(name string) (err error) {
 		if name != "items" {
 			out.Object[name], err = r.any()
 			return err
 		}
 		has, out.Items = true, nil // of two, the last one counts
-		if r.PeekKind() == jsontext.KindNull {
-			return r.SkipValue()
+		if r.shape() == nullShape {
+			return r.skip()
 		}
 		return r.items(func() error {
-			raw, err := r.ReadValue()
+			raw, err := r.raw()
 			if err != nil {
 				return err
 			}
@@ -156,7 +179,7 @@ func readList(body io.Reader, decode decoder) (*unstructured.UnstructuredList, e
 		})
 	})
 	if err == nil {
-		err = r.end()
+		err = r.close()
 	}
 	if err == nil && (!has || out.GetKind() == "" || out.GetAPIVersion() == "") {
 		err = errors.New("it is no list")
@@ -177,14 +200,18 @@ func (k *kindStream) watch(ctx context.Context, o metav1.ListOptions) (watch.Int
 		return nil, err
 	}
 	reporter := apierrors.NewClientErrorReporter(http.StatusInternalServerError, "GET", "ClientWatchDecoding")
-	return watch.NewStreamWatcher(&eventDecoder{body, newReader(body), k.decode}, reporter), nil
+	return watch.NewStreamWatcher(&eventDecoder{body: body, decode: k.decode, note: k.note}, reporter), nil
 }
 
 // An eventDecoder reads the events of a watch.
 type eventDecoder struct {
 	body   io.ReadCloser
-	reader *reader
 	decode decoder
+	note   func(*reader, error)
+	// reader is nil before the first event.
+	reader *reader
+	// untyped is the object of an event whose type is not known yet.
+	untyped []byte
 }
 
 var _ watch.Decoder = (*eventDecoder)(nil)
@@ -192,35 +219,48 @@ var _ watch.Decoder = (*eventDecoder)(nil)
 // Close implements watch.Decoder.
 func (d *eventDecoder) Close() { _ = d.body.Close() }
 
-// Decode implements watch.Decoder. An API server writes the type of an event before its object.
+// Decode implements watch.Decoder.
 func (d *eventDecoder) Decode() (watch.EventType, runtime.Object, error) {
-	var of watch.EventType
-	var object runtime.Object
-	var rest []byte
-	err := d.reader.fields(func(name string) error {
+	if d.reader == nil {
+		var err error
+		if d.reader, err = openReader(d.body); err != nil {
+			return "", nil, err
+		}
+	}
+	of, object, err := d.event()
+	if err != nil {
+		d.note(d.reader, err)
+		return "", nil, plainError(err)
+	}
+	return of, object, nil
+}
+
+// event reads the next event. An API server writes its type before its object in JSON, and in CBOR either first.
+func (d *eventDecoder) event() (of watch.EventType, object runtime.Object, err error) {
+	if d.untyped = d.untyped[:0]; cap(d.untyped) > maxPackedAtOnce {
+		d.untyped = nil
+	}
+	err = d.reader.fields(func(name string) error {
 		switch name {
 		case "type":
-			v, err := d.reader.text()
+			v, err := d.reader.string()
 			of = watch.EventType(v)
 			return err
 		case "object":
-			raw, err := d.reader.ReadValue()
+			raw, err := d.reader.raw()
 			if err != nil || of == "" {
-				rest = append(rest, raw...) // until its type is known
+				d.untyped = append(d.untyped, raw...)
 				return err
 			}
 			object, err = d.object(of, raw)
 			return err
 		}
-		return d.reader.SkipValue()
+		return d.reader.skip()
 	})
 	if err == nil && object == nil {
-		object, err = d.object(of, rest)
+		object, err = d.object(of, d.untyped)
 	}
-	if err != nil {
-		return "", nil, plainError(err)
-	}
-	return of, object, nil
+	return of, object, err
 }
 
 // object decodes the object of an event.
@@ -234,10 +274,23 @@ func (d *eventDecoder) object(of watch.EventType, raw []byte) (runtime.Object, e
 	case watch.Bookmark:
 		return withKind(whole(raw))
 	case watch.Error:
-		out := &metav1.Status{}
-		return out, json.Unmarshal(raw, out)
+		return statusOf(raw)
 	}
 	return nil, fmt.Errorf("an event of type %s", strings.ToValidUTF8(string(of), "?"))
+}
+
+// statusOf decodes the error of an event.
+func statusOf(raw []byte) (*metav1.Status, error) {
+	v, err := readBytes(raw, (*reader).any)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	out := &metav1.Status{}
+	return out, json.Unmarshal(text, out)
 }
 
 // withKind errors for an object of an event that does not say what it is: an informer would pass over the event.

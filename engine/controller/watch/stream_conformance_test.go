@@ -368,7 +368,7 @@ func TestTheErrorOfAConnectionIsItself(t *testing.T) {
 	reset := &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 	stream := `{"type":"ADDED","object":` + deployed("", "") + "}\n"
 	for at := range len(stream) + 1 {
-		d := &eventDecoder{nil, newReader(io.MultiReader(strings.NewReader(stream[:at]), iotest.ErrReader(reset))), packedOrWhole}
+		d := &eventDecoder{body: io.NopCloser(io.MultiReader(strings.NewReader(stream[:at]), iotest.ErrReader(reset))), decode: packedOrWhole, note: func(*reader, error) {}}
 		_, _, err := d.Decode()
 		if err == nil {
 			_, _, err = d.Decode()
@@ -376,7 +376,7 @@ func TestTheErrorOfAConnectionIsItself(t *testing.T) {
 		if !utilnet.IsProbableEOF(err) {
 			t.Errorf("after %q, it is %v", stream[:at], err)
 		}
-		d = &eventDecoder{nil, newReader(strings.NewReader(stream[:at])), packedOrWhole}
+		d = &eventDecoder{body: io.NopCloser(strings.NewReader(stream[:at])), decode: packedOrWhole, note: func(*reader, error) {}}
 		_, _, err = d.Decode()
 		if err == nil {
 			_, _, err = d.Decode()
