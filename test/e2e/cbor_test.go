@@ -382,7 +382,7 @@ var cborAnswers = map[string]struct {
 }
 
 // Whatever an API server, or a proxy before it, makes of a client that accepts CBOR, an operator does its work.
-func TestAttackOnAnOperatorByWhatAnswersInCBOR(t *testing.T) {
+func TestAnOperatorGoesOnWhateverAnswersInCBOR(t *testing.T) {
 	t.Parallel()
 	plane := planeWithCBOR(t, true)
 	config, err := clientcmd.BuildConfigFromFlags("", plane.Kubeconfig())
