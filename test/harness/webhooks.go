@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,16 +20,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// FreePort returns a port that is free now.
+// The ports for FreePort. The system gives those from 32768 on to connections, which may take a port between the moment when it
+// is chosen and the one when an operator listens to it. A control plane has those from 20000 on.
+const (
+	firstFreePort = 10_000
+	freePorts     = 10_000
+)
+
+// FreePort returns a port that is free now, and that no connection takes.
 func FreePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := strconv.Itoa(firstFreePort + rand.IntN(freePorts))
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+		if err == nil {
+			l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	_, port, _ := strings.Cut(l.Addr().String(), ":")
-	return port
+	t.Fatal("no port is free")
+	return ""
 }
 
 // Webhooks are the webhooks of one operator, which the API server calls on this machine.
