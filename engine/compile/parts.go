@@ -79,12 +79,14 @@ func placesOf(nodes []*template.Node) []**template.Node {
 	return out
 }
 
-// Roster is a text that only templates with the same components and hooks have.
+// Roster is a text that only templates with the same components and hooks have, and with the same values of the resource that are
+// secret: no message of another part may rest on what a component renders a Secret from.
 func (t *Template) Roster() string {
 	var b strings.Builder
 	for _, c := range all(&t.Rollout) {
 		fmt.Fprintf(&b, "%q ", c.Name)
 	}
+	fmt.Fprintf(&b, "%q", t.SecretSpec)
 	return b.String()
 }
 

@@ -25,7 +25,11 @@ func (u *unit) keepsSecrets(t *Template, h *holes) error {
 			return because(strings.Join(path, "."), "a secret decides about the form")
 		}
 		secret[key] = true
+		if path[0] == "cr" {
+			t.SecretSpec = append(t.SecretSpec, strings.Join(path, "."))
+		}
 	}
+	slices.Sort(t.SecretSpec)
 	if len(secret) == 0 {
 		return nil
 	}

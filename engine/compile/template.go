@@ -41,6 +41,8 @@ type plain struct {
 	RequeueAfter *template.Node
 	// Secrets are the secrets that the package itself has written.
 	Secrets []string
+	// SecretSpec are the values of the resource that Secrets are rendered from, sorted.
+	SecretSpec []string
 	// Divisible is true if each part of the template holds for all views that look the same to that part.
 	Divisible bool
 }

@@ -118,3 +118,34 @@ func deployment(i, component int, ready bool) map[string]any {
 	}
 	return out
 }
+
+// A message of one component may show a value in capitals, until another one renders a Secret from the same value. Both have been seen
+// apart, and together they must not be put together.
+func TestPartsAreNotPutTogetherIfOneShowsWhatTheOtherHides(t *testing.T) {
+	t.Parallel()
+	p := inline.Program(t, fmt.Sprintf(oneShapeHead, "import \"strings\"", "{word: string}")+`
+components: a: {
+	objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "a"}
+	verify: same: strings.ToUpper(cr.spec.word) == live.a.o.data.seen
+}
+components: b: objects: {
+	cm: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "b"}
+	if live.b.cm.data.more != _|_ {s: {apiVersion: "v1", kind: "Secret", metadata: name: "s", stringData: w: cr.spec.word}}
+}
+`)
+	clock := time.Unix(0, 0)
+	e := evaluate.New(p, evaluate.Options{
+		Now:     func() time.Time { clock = clock.Add(time.Hour); return clock },
+		Differs: func(context.Context, program.Session) { t.Error("a template says something else than CUE") },
+	})
+	for i, live := range []string{`{a: {o: {data: {seen: x}}}, b: {cm: {data: {}}}}`, `{a: {o: {data: {}}}, b: {cm: {data: {more: x}}}}`, `{a: {o: {data: {seen: x}}}, b: {cm: {data: {more: x}}}}`} {
+		s := resourceOf(i, nil, 0)
+		s.CR["spec"] = map[string]any{"word": "opensesame"}
+		inline.Decode(t, live, &s.Live)
+		want, err := p.Evaluate(s)
+		got, gotErr := e.Evaluate(s)
+		if err != nil || gotErr != nil || !reflect.DeepEqual(want, got) {
+			t.Errorf("session %d: errors %v and %v; (-CUE +template):\n%s", i, err, gotErr, cmp.Diff(want, got))
+		}
+	}
+}
