@@ -38,7 +38,7 @@ templates='^Test(TemplatesSayWhatCUESays|EveryFormSaysWhatCUESays|WorkersReturnW
 # Packages with tests of these two patterns.
 swept='./engine/reconcile ./engine/evaluate ./test/eval'
 # Tests that take minutes when they are told to.
-long='^Test(Cosign|E3|E6OfTwo|Hostile|MostFaultsThatArePut)'
+long='^Test(A1OperatorThatDies|AttackForgedMarks|Cosign|D2|E3|E6OfTwo|F30Objects|Hostile|MostFaultsThatArePut)'
 # marked prints a pattern of the tests that call a function of test/machine.
 marked() {
 	local names
@@ -129,7 +129,7 @@ stage_fuzz() {
 	return $failed
 }
 stage_plane() { go run ./test/controlplane/cmd/controlplane build && go_test "$plane" $vetted -timeout=20m; }
-stage_live() { OPERETTA_TEST_LIVE=yes go_test "$live" $vetted -timeout=$patience -count=1; }
+stage_live() { OPERETTA_TEST_LIVE=yes go_test "$live" $vetted -timeout=$patience; }
 # They run a binary, of which go test does not see that its source has changed.
 # What hostile tenants do is a load for the whole machine, so it comes after the others. It also looks at the memory of
 # operators, which therefore have the garbage collector of production there.
@@ -267,8 +267,9 @@ if [ -n "${OPERETTA_LANE:-}" ]; then
 	run_stages "$@"
 	exit
 fi
-mkdir -p bin
-results=$(mktemp -d "$PWD/bin/results.XXXXXX")
+# The folder is outside of the repository: tests that look for the root of a CUE module read the root of the repository, and go
+# test would run them again whenever something is made in bin.
+results=$(mktemp -d "${TMPDIR:-/tmp}/operetta-results.XXXXXX")
 export results
 trap 'rm -rf "$results"' EXIT
 status=0

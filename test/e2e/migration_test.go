@@ -17,11 +17,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The migration of many resources: how many there are, which is several pages, and after how many a process is killed.
-const (
-	storedOld   = 500
-	killedAfter = 60
-)
+// killedAfter is after how many resources a process that migrates is killed.
+const killedAfter = 60
+
+// storedOld returns how many resources there are to migrate: three pages, and five at full length.
+func storedOld() int {
+	if harness.Long() {
+		return 500
+	}
+	return 220
+}
 
 // oldStorage is a kind of which objects are stored in an old version.
 type oldStorage struct {
@@ -134,7 +139,7 @@ func (o *oldStorage) withoutOld() string {
 
 func TestF30ObjectsOfAnOldVersionAreStoredAnewOnRequestAndTheVersionCanGo(t *testing.T) {
 	t.Parallel()
-	o, w := newOldStorage(t, "zmigrated.example.com", storedOld)
+	o, w := newOldStorage(t, "zmigrated.example.com", storedOld())
 	o.Operator.Stop()
 	if n, err := o.readable(); err == nil {
 		t.Fatalf("%d resources can be read without a conversion, so they are stored in the new version already", n)
@@ -154,7 +159,7 @@ func TestF30ObjectsOfAnOldVersionAreStoredAnewOnRequestAndTheVersionCanGo(t *tes
 		return err
 	})
 	from := harness.MarkAudit(t)
-	if out, code := o.migrate("--dry-run"); code != 0 || !strings.Contains(out, fmt.Sprint(storedOld, " resources would be stored in version v1; resources may be stored in v1alpha1")) {
+	if out, code := o.migrate("--dry-run"); code != 0 || !strings.Contains(out, fmt.Sprint(storedOld(), " resources would be stored in version v1; resources may be stored in v1alpha1")) {
 		t.Errorf("a dry run ends with %d: %s", code, out)
 	}
 	if n := o.patched(from); n > 0 {
@@ -175,7 +180,7 @@ func TestF30ObjectsOfAnOldVersionAreStoredAnewOnRequestAndTheVersionCanGo(t *tes
 		t.Fatal(err)
 	}
 	_ = killed.Wait() // it was killed
-	if n := o.patched(from); n >= storedOld {
+	if n := o.patched(from); n >= storedOld() {
 		t.Fatalf("it was killed too late, after %d patches", n)
 	}
 	if got := o.versions(); !slices.Contains(got, "v1alpha1") {
@@ -189,8 +194,8 @@ func TestF30ObjectsOfAnOldVersionAreStoredAnewOnRequestAndTheVersionCanGo(t *tes
 		t.Errorf("once more it ends with %d: %s", code, out)
 	}
 	o.Operator.Stop()
-	if n, err := o.readable(); err != nil || n != storedOld {
-		t.Errorf("%d of %d resources can be read without a conversion: %v", n, storedOld, err)
+	if n, err := o.readable(); err != nil || n != storedOld() {
+		t.Errorf("%d of %d resources can be read without a conversion: %v", n, storedOld(), err)
 	}
 	o.StartOperator(without, "--selector", "served=yes").ExpectLog("package loaded")
 	harness.Eventually(t, "a definition without the old version", func() error {
@@ -199,7 +204,7 @@ func TestF30ObjectsOfAnOldVersionAreStoredAnewOnRequestAndTheVersionCanGo(t *tes
 			return errors.Join(err, harness.ErrNotYet)
 		}
 		n, err := o.readable()
-		if err != nil || n != storedOld {
+		if err != nil || n != storedOld() {
 			return fmt.Errorf("%d can be read: %w", n, err)
 		}
 		return nil
@@ -213,7 +218,7 @@ func (o *oldStorage) migrateTwice() {
 	for range 2 {
 		group.Go(func() error {
 			out, err := o.migrates().CombinedOutput()
-			if err != nil || !strings.Contains(string(out), fmt.Sprint(storedOld, " resources stored in version v1; nothing is stored in v1alpha1 any more")) {
+			if err != nil || !strings.Contains(string(out), fmt.Sprint(storedOld(), " resources stored in version v1; nothing is stored in v1alpha1 any more")) {
 				return fmt.Errorf("%w: %s", errors.Join(err, errors.New("a migration failed")), out)
 			}
 			return nil

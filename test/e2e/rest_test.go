@@ -68,8 +68,13 @@ func version(u *unstructured.Unstructured) string {
 	return u.GetResourceVersion()
 }
 
-// manyResources is the number of custom resources at rest with which D2 restarts.
-const manyResources = 50
+// manyResources returns the number of custom resources at rest with which D2 restarts.
+func manyResources() int {
+	if harness.Long() {
+		return 50
+	}
+	return 20
+}
 
 func TestD2RestartWithSettledResourcesOnlyListsAndWatches(t *testing.T) {
 	t.Parallel()
@@ -77,7 +82,7 @@ func TestD2RestartWithSettledResourcesOnlyListsAndWatches(t *testing.T) {
 	o := s.StartOperator(harness.PackageDir("webapp"))
 	began := time.Now()
 	var all sync.WaitGroup
-	for i := range manyResources {
+	for i := range manyResources() {
 		all.Go(func() {
 			spec := allFields()
 			spec["autoscaling"] = map[string]any{"enabled": i%2 == 0}
@@ -88,10 +93,10 @@ func TestD2RestartWithSettledResourcesOnlyListsAndWatches(t *testing.T) {
 		})
 	}
 	all.Wait()
-	for i := range manyResources {
+	for i := range manyResources() {
 		s.ExpectReady(fmt.Sprintf("shop-%02d", i))
 	}
-	t.Logf("%d resources ready after %s", manyResources, harness.Elapsed(began))
+	t.Logf("%d resources ready after %s", manyResources(), harness.Elapsed(began))
 	s.WaitUntilIdle()
 	versions := s.versions()
 	o.Stop()
@@ -99,7 +104,7 @@ func TestD2RestartWithSettledResourcesOnlyListsAndWatches(t *testing.T) {
 	from, began := harness.MarkAudit(t), time.Now()
 	o = s.StartOperator(harness.PackageDir("webapp"))
 	harness.Eventually(t, "a reconcile of each resource", func() error {
-		if n := o.Reconciles("webapp.example.com"); n < manyResources {
+		if n := o.Reconciles("webapp.example.com"); n < manyResources() {
 			return fmt.Errorf("there were %d", n)
 		}
 		return nil
