@@ -55,6 +55,7 @@ func TestDocumentsKnowTheirLines(t *testing.T) {
 }
 
 func TestAFileOfManyObjectsIsReadInTime(t *testing.T) {
+	machine.Serial(t)
 	const item = "apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: a}\n"
 	for name, c := range map[string]struct {
 		reason, text        string

@@ -16,6 +16,7 @@ import (
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/template"
 	"operetta.dev/test/inline"
+	"operetta.dev/test/machine"
 )
 
 // independent is a package of components that know nothing of each other.
@@ -42,6 +43,7 @@ status: c%[1]d: *live.c%[1]d.d.status.readyReplicas | 0
 // 6 to the power of 6 shapes. CUE compiles a session for each shape of a component at most, and for each specification.
 func TestThereIsACompilationForEachShapeOfAComponentAndNotForEachCombination(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	const components, resources = 6, 60
 	for name, row := range map[string]struct {
 		fields int // how many fields a specification may have or lack

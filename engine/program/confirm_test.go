@@ -9,11 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"operetta.dev/engine/program"
 	"operetta.dev/test/golden"
+	"operetta.dev/test/machine"
 )
 
 // What a Secret decides is hidden by a second evaluation. Whoever expects another rollout gets what that leaves.
 func TestWhatIsNotAsExpectedIsWhatAnEvaluationReturns(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	plain, secret := withCanary(t), loaded(t, "inputs.tok.object.data.k")
 	want := evaluate(t, secret, plain)
 	said := func(r program.Rollout) bool { return strings.Contains(golden.Rollout(messagesOf(r)), canary) }

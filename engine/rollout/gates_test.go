@@ -17,6 +17,7 @@ import (
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 	"operetta.dev/test/clustertest"
+	"operetta.dev/test/machine"
 )
 
 func configMap(name, more string) string {
@@ -69,6 +70,7 @@ func TestDepthDoesNotMultiplyRollouts(t *testing.T) {
 // author's, however goroutines and maps fall.
 func TestTheResultDoesNotDependOnChance(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	var body strings.Builder
 	names := rand.New(rand.NewPCG(1, 2)).Perm(8)
 	for _, n := range names {

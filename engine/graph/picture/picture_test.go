@@ -75,6 +75,7 @@ func TestAPictureIsDrawnTheSameEachTimeInEachFormat(t *testing.T) {
 
 func TestAPNGHasTheColoursOfEachTone(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	text, err := example().PNG()
 	if err != nil {
 		t.Fatal(err)
@@ -186,6 +187,7 @@ func FuzzNoTextBreaksAPicture(f *testing.F) {
 
 func TestAnyTextCanBeDrawn(t *testing.T) {
 	t.Parallel()
+	machine.Serial(t)
 	var p picture.Picture
 	for _, text := range hostile {
 		p.Nodes = append(p.Nodes, picture.Node{Title: text, State: text, Tone: picture.Bad, Lines: []picture.Line{{Text: text}}})
