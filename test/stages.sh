@@ -267,9 +267,10 @@ if [ -n "${OPERETTA_LANE:-}" ]; then
 	run_stages "$@"
 	exit
 fi
-# The folder is outside of the repository: tests that look for the root of a CUE module read the root of the repository, and go
-# test would run them again whenever something is made in bin.
-results=$(mktemp -d "${TMPDIR:-/tmp}/operetta-results.XXXXXX")
+# Nothing is made in bin itself: tests that look for the root of a CUE module read the root of the repository, and go test
+# would run them again because the time of bin has changed.
+mkdir -p bin/results
+results=$(mktemp -d "$PWD/bin/results/XXXXXX")
 export results
 trap 'rm -rf "$results"' EXIT
 status=0
