@@ -132,15 +132,21 @@ func (q *fairQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...ctrl.Reques
 				one.After = delay
 			}
 		}
-		q.mu.Lock()
-		priority := ptr.Deref(one.Priority, 0)
-		q.turns.enter(req, priority, time.Now().Add(one.After))
-		if own, has := q.own[req]; has {
-			q.own[req] = max(own, priority)
-		}
-		q.mu.Unlock()
-		q.PriorityQueue.AddWithOpts(one, req)
+		q.add(one, req)
 	}
+}
+
+// add adds a request to the library. Nobody else uses the queue meanwhile: a request that had its turn before the library has
+// it would be handed out for its turn, and then once more.
+func (q *fairQueue) add(o priorityqueue.AddOpts, req ctrl.Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	priority := ptr.Deref(o.Priority, 0)
+	q.turns.enter(req, priority, time.Now().Add(o.After))
+	if own, has := q.own[req]; has {
+		q.own[req] = max(own, priority)
+	}
+	q.PriorityQueue.AddWithOpts(o, req)
 }
 
 // GetWithPriority implements priorityqueue.PriorityQueue. It returns a request that may have a worker, with the
@@ -154,7 +160,7 @@ func (q *fairQueue) GetWithPriority() (ctrl.Request, int, bool) {
 		case shutdown:
 			q.workers.leave() // so that the next one learns of it
 			return req, 0, true
-		case q.handOut(req, priority) && q.admit(req, priority):
+		case q.handOut(req, priority):
 			q.history.NoteDequeued(req.NamespacedName)
 			q.watchDuration(req)
 			return req, min(q.takeOwn(req, priority), 0), false
@@ -163,12 +169,12 @@ func (q *fairQueue) GetWithPriority() (ctrl.Request, int, bool) {
 	}
 }
 
-// handOut notes that the library has handed out a request. It reports false if a worker has it already. One that
-// is added at this very moment may lose its turn, and is handed out by its priority.
+// handOut notes that the library has handed out a request. It reports false if a worker has had it already, or if none may: then
+// it is parked. One that is added at this very moment may lose its turn, and is handed out by its priority.
 func (q *fairQueue) handOut(req ctrl.Request, priority int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.turns.handOut(req, priority)
+	return q.turns.handOut(req, priority) && q.admit(req, priority)
 }
 
 // takeOwn returns the priority that a request had before it was parked or given a turn, or else the one with which
@@ -258,10 +264,9 @@ func (q *fairQueue) noteChanges() predicate.Predicate {
 }
 
 // admit reports whether a request may keep the worker that has taken it from the queue. It parks a
-// request that may not.
+// request that may not. The caller holds the lock, also while it notes that the library has handed it out: assignParked
+// has to find it either in the library or with its worker.
 func (q *fairQueue) admit(req ctrl.Request, priority int) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	if q.assigned[req] != nil {
 		return true // assignParked has given it one
 	}
@@ -366,9 +371,7 @@ func (q *fairQueue) assignParked() {
 		}
 		q.unpark(i)
 		q.assigned[p.request] = &assignment{speed: q.speedOf(p.request)}
-		_, given := q.turns.given[p.request]
-		delete(q.turns.given, p.request) // it has a worker, whatever came of its turn
-		if !given {                      // the library hands it out already for its turn, maybe at this moment, and would do so twice
+		if q.turns.assign(p.request) {
 			q.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(turnPriority)}, p.request) // no other request has this worker meanwhile
 		}
 		now = q.workerUse()

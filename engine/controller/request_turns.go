@@ -95,6 +95,15 @@ func (t *requestTurns) handOut(req ctrl.Request, priority int) bool {
 	return true
 }
 
+// assign notes that a request gets a worker, for which it is handed out as for a turn. It reports whether it has to be added to
+// the library for that: it may be there for its turn already. If the library hands it out for something else at this moment, the
+// worker is for that, and the turn comes too late.
+func (t *requestTurns) assign(req ctrl.Request) bool {
+	_, given := t.given[req]
+	t.given[req] = inTime
+	return !given
+}
+
 // leave notes that a request has left the queue, or is urgent.
 func (t *requestTurns) leave(req ctrl.Request) {
 	if w := t.waiting[req]; w != nil {

@@ -215,14 +215,14 @@ func TestARequestThatIsParkedAtItsTurnIsHandedOutOnce(t *testing.T) {
 		req, priority, _ := q.PriorityQueue.GetWithPriority()
 		q.turns.handedOut = turnEvery - 1
 		q.takeTurn()
-		if !q.handOut(req, priority) || q.admit(req, priority) {
+		if q.handOut(req, priority) || q.waiting() != 1 {
 			t.Fatal("it is not parked, although there is no worker for it")
 		}
 		q.PriorityQueue.Done(req)
 		synctest.Wait()
 		req, priority, _ = q.PriorityQueue.GetWithPriority() // for its turn
 		q.Done(request("busy-0"))                            // a worker for it is free
-		if !q.handOut(req, priority) || !q.admit(req, priority) {
+		if !q.handOut(req, priority) {
 			t.Fatal("it has no worker")
 		}
 		q.Done(req)
@@ -230,5 +230,66 @@ func TestARequestThatIsParkedAtItsTurnIsHandedOutOnce(t *testing.T) {
 		if n := q.Len(); n > 0 {
 			t.Errorf("%d requests are left, so it is reconciled once more", n)
 		}
+	})
+}
+
+// A request is parked, and an event has the library hand it out once more. It gets a worker at that very moment, so that it is
+// handed out both as the request that has a worker and as that of the event.
+func TestARequestThatGetsAWorkerAsTheLibraryHandsItOutIsHandedOutOnce(t *testing.T) {
+	inQueue(t, func(b *bubble) {
+		t, q := b.t, b.fairQueue
+		for i := range q.unprovenWorkers {
+			q.Add(request(fmt.Sprint("busy-", i)))
+			synctest.Wait()
+			q.Get()
+		}
+		q.Add(request("a"))
+		synctest.Wait()
+		if req, priority, _ := q.PriorityQueue.GetWithPriority(); q.handOut(req, priority) || q.waiting() != 1 {
+			t.Fatal("it is not parked, although there is no worker for it")
+		}
+		q.PriorityQueue.Done(request("a"))
+		q.Add(request("a")) // for an event
+		synctest.Wait()
+		req, priority, _ := q.PriorityQueue.GetWithPriority()
+		q.Done(request("busy-0")) // a worker for it is free
+		if !q.handOut(req, priority) {
+			t.Fatal("it has no worker")
+		}
+		q.Done(req)
+		synctest.Wait()
+		for q.Len() > 0 {
+			if req, priority, _ := q.PriorityQueue.GetWithPriority(); q.handOut(req, priority) {
+				t.Errorf("%s is reconciled once more", req.Name)
+			}
+			q.PriorityQueue.Done(req)
+			synctest.Wait()
+		}
+	})
+}
+
+// A lockedLibrary is the queue of the library, which expects that nothing else happens in a fairQueue while a request is added.
+type lockedLibrary struct {
+	priorityqueue.PriorityQueue[ctrl.Request]
+
+	t *testing.T
+	q *fairQueue
+}
+
+// AddWithOpts implements priorityqueue.PriorityQueue.
+func (l lockedLibrary) AddWithOpts(o priorityqueue.AddOpts, requests ...ctrl.Request) {
+	if l.q.mu.TryLock() {
+		l.q.mu.Unlock()
+		l.t.Errorf("%v may have its turn and be handed out before it is added, and is handed out once more after that", requests)
+	}
+	l.PriorityQueue.AddWithOpts(o, requests...)
+}
+
+func TestARequestCannotHaveItsTurnBeforeTheLibraryHasIt(t *testing.T) {
+	inQueue(t, func(b *bubble) {
+		t, q := b.t, b.fairQueue
+		q.PriorityQueue = lockedLibrary{q.PriorityQueue, t, q}
+		q.Add(request("a"))
+		q.AddRateLimited(request("b"))
 	})
 }
