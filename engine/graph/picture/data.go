@@ -33,42 +33,14 @@ type DataEdge struct {
 func (p Picture) Data() Data {
 	out := Data{Title: p.Title, Boxes: []Box{}, Edges: []DataEdge{}}
 	for _, n := range p.Nodes {
-		box := Box{Name: n.Title, State: n.State, Tone: n.Tone.name()}
+		box := Box{Name: n.Title, State: n.State, Tone: tones[n.Tone].name}
 		for _, l := range n.Lines {
-			box.Objects = append(box.Objects, Text{Text: l.Text, Tone: l.Tone.name()})
+			box.Objects = append(box.Objects, Text{Text: l.Text, Tone: tones[l.Tone].name})
 		}
 		out.Boxes = append(out.Boxes, box)
 	}
 	for _, e := range p.Edges {
-		out.Edges = append(out.Edges, DataEdge{Component: p.Nodes[e.To].Title, Needs: p.Nodes[e.From].Title, Kind: e.Kind.name()})
+		out.Edges = append(out.Edges, DataEdge{Component: p.Nodes[e.To].Title, Needs: p.Nodes[e.From].Title, Kind: kinds[e.Kind].name})
 	}
 	return out
-}
-
-// name returns a tone as programs read it.
-func (t Tone) name() string {
-	switch t {
-	case Good:
-		return "Good"
-	case Waiting:
-		return "Waiting"
-	case Bad:
-		return "Bad"
-	case Absent:
-		return "Absent"
-	case Plain:
-	}
-	return ""
-}
-
-// name returns a kind of edges as programs read it.
-func (k Kind) name() string {
-	switch k {
-	case Derived:
-		return "Derived"
-	case OrderOnly:
-		return "OrderOnly"
-	case Declared:
-	}
-	return "Declared"
 }

@@ -11,6 +11,7 @@ package picture
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -59,11 +60,18 @@ const (
 	OrderOnly
 )
 
-// kinds are all kinds, with what the legend says of them.
-var kinds = []struct {
-	kind Kind
-	text string
-}{{Declared, "declared"}, {Derived, "derived from a reference"}, {OrderOnly, "order only"}}
+// kinds say how edges are drawn.
+var kinds = [...]struct {
+	// name is for programs, and text for the legend.
+	name, text string
+	// dash and gap are those of the line, and dot and arrow how the languages of other programs write it.
+	dash, gap  float64
+	dot, arrow string
+}{
+	Declared:  {"Declared", "declared", 0, 0, "", "-->"},
+	Derived:   {"Derived", "derived from a reference", 7, 4, " [style=dashed]", "-.->"},
+	OrderOnly: {"OrderOnly", "order only", 1.8, 4, " [style=dotted]", "-.->|order only|"},
+}
 
 // Tone is how something is. Each has a colour and a sign.
 type Tone int
@@ -78,6 +86,20 @@ const (
 	// Absent is what should not exist.
 	Absent
 )
+
+// tones say how tones are drawn.
+var tones = [...]struct {
+	// name is for programs, class is that of a box in Mermaid, and mark the sign in a text.
+	name, class, mark string
+	// strong and light are the colours. They differ in brightness, too.
+	strong, light colour
+}{
+	Plain:   {strong: colour{0x47, 0x55, 0x69}, light: paper},
+	Good:    {"Good", ":::good", "✓ ", colour{0x0b, 0x6b, 0x4f}, colour{0xe4, 0xf4, 0xee}},
+	Waiting: {"Waiting", ":::waiting", "… ", colour{0x95, 0x5f, 0x00}, colour{0xff, 0xf3, 0xd3}},
+	Bad:     {"Bad", ":::bad", "✗ ", colour{0xb0, 0x1f, 0x1f}, colour{0xfd, 0xe5, 0xe3}},
+	Absent:  {"Absent", ":::absent", "- ", colour{0x8a, 0x91, 0x9b}, colour{0xf5, 0xf6, 0xf8}},
+}
 
 // maxText bounds the characters of a line of a box, maxLines its lines, and maxTitle the title of a picture.
 const (
@@ -198,33 +220,9 @@ var (
 	paper = colour{0xff, 0xff, 0xff}
 )
 
-// colours returns the strong and the light colour of a tone. They differ in brightness, too.
-func (t Tone) colours() (strong, light colour) {
-	switch t {
-	case Good:
-		return colour{0x0b, 0x6b, 0x4f}, colour{0xe4, 0xf4, 0xee}
-	case Waiting:
-		return colour{0x95, 0x5f, 0x00}, colour{0xff, 0xf3, 0xd3}
-	case Bad:
-		return colour{0xb0, 0x1f, 0x1f}, colour{0xfd, 0xe5, 0xe3}
-	case Absent:
-		return colour{0x8a, 0x91, 0x9b}, colour{0xf5, 0xf6, 0xf8}
-	case Plain:
-	}
-	return colour{0x47, 0x55, 0x69}, paper
-}
-
 // line returns how an edge of a kind is drawn.
 func (k Kind) line() stroke {
-	out := stroke{colour: soft, width: 1.6}
-	switch k {
-	case Derived:
-		out.dash, out.gap = 7, 4
-	case OrderOnly:
-		out.dash, out.gap = 1.8, 4
-	case Declared:
-	}
-	return out
+	return stroke{colour: soft, width: 1.6, dash: kinds[k].dash, gap: kinds[k].gap}
 }
 
 // A drawing is a picture whose boxes have places.
@@ -309,18 +307,18 @@ func (d drawing) edge(on canvas, points []layout.Point, kind Kind, left float64,
 
 // draw draws a box.
 func (n Node) draw(on canvas, x, y float64, size layout.Node) {
-	strong, light := n.Tone.colours()
-	border := stroke{colour: strong, width: 1.4}
+	tone := tones[n.Tone]
+	border := stroke{colour: tone.strong, width: 1.4}
 	if n.Tone == Absent {
 		border.dash, border.gap = 5, 4
 	}
-	on.box(x, y, size.Width, size.Height, look{light, border})
+	on.box(x, y, size.Width, size.Height, look{tone.light, border})
 	base := y + padding + titleSize - 3
 	on.text(x+padding, base, boxLine(n.Title), titleSize, true, ink)
 	if n.State != "" {
 		at := x + size.Width - padding - textWidth(boxLine(n.State), textSize, false)
 		sign(on, at-signWidth, base, n.Tone)
-		on.text(at, base, boxLine(n.State), textSize, false, strong)
+		on.text(at, base, boxLine(n.State), textSize, false, tone.strong)
 	}
 	for i, l := range n.lines() {
 		at, base := x+padding, base+12+float64(i+1)*lineStep-4
@@ -334,7 +332,7 @@ func (n Node) draw(on canvas, x, y float64, size layout.Node) {
 
 // sign draws the sign of a tone: a check mark, three dots, a cross or a dash.
 func sign(on canvas, x, base float64, t Tone) {
-	strong, _ := t.colours()
+	strong := tones[t].strong
 	line := stroke{colour: strong, width: 2}
 	at := func(dx, dy float64) layout.Point { return layout.Point{X: x + dx, Y: base - dy} }
 	switch t {
@@ -367,14 +365,12 @@ func (d drawing) legendWidth() float64 {
 // kinds returns the kinds of the edges of a picture.
 func (p Picture) kinds() []Kind {
 	var out []Kind
-	for _, k := range kinds {
-		for _, e := range p.Edges {
-			if e.Kind == k.kind {
-				out = append(out, k.kind)
-				break
-			}
+	for _, e := range p.Edges {
+		if !slices.Contains(out, e.Kind) {
+			out = append(out, e.Kind)
 		}
 	}
+	slices.Sort(out)
 	return out
 }
 

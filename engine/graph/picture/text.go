@@ -2,6 +2,7 @@ package picture
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -24,7 +25,7 @@ func (p Picture) DOT() string {
 		fmt.Fprintf(&b, "  label=\"%s\"; labelloc=t;\n", dotText(p.title()))
 	}
 	for i, n := range p.Nodes {
-		strong, light := n.Tone.colours()
+		tone := tones[n.Tone]
 		text := make([]string, 0, 1+len(n.Lines))
 		for _, l := range n.words() {
 			text = append(text, dotText(l))
@@ -33,11 +34,10 @@ func (p Picture) DOT() string {
 		if n.Tone == Absent {
 			style = `, style="rounded,filled,dashed"`
 		}
-		fmt.Fprintf(&b, "  n%d [label=\"%s\\l\", color=\"%s\", fillcolor=\"%s\"%s];\n", i, strings.Join(text, `\l`), strong, light, style)
+		fmt.Fprintf(&b, "  n%d [label=\"%s\\l\", color=\"%s\", fillcolor=\"%s\"%s];\n", i, strings.Join(text, `\l`), tone.strong, tone.light, style)
 	}
 	for _, e := range p.Edges {
-		style := map[Kind]string{Derived: " [style=dashed]", OrderOnly: " [style=dotted]"}[e.Kind]
-		fmt.Fprintf(&b, "  n%d -> n%d%s;\n", e.From, e.To, style)
+		fmt.Fprintf(&b, "  n%d -> n%d%s;\n", e.From, e.To, kinds[e.Kind].dot)
 	}
 	b.WriteString("}\n")
 	return b.String()
@@ -47,29 +47,13 @@ func (p Picture) DOT() string {
 func (n Node) words() []string {
 	head := boxLine(n.Title)
 	if n.State != "" {
-		head += "  " + n.Tone.mark() + boxLine(n.State)
+		head += "  " + tones[n.Tone].mark + boxLine(n.State)
 	}
 	out := []string{head}
 	for _, l := range n.lines() {
-		out = append(out, l.Tone.mark()+l.Text)
+		out = append(out, tones[l.Tone].mark+l.Text)
 	}
 	return out
-}
-
-// mark returns the sign of a tone as a character.
-func (t Tone) mark() string {
-	switch t {
-	case Good:
-		return "✓ "
-	case Waiting:
-		return "… "
-	case Bad:
-		return "✗ "
-	case Absent:
-		return "- "
-	case Plain:
-	}
-	return ""
 }
 
 // dotText escapes a text for a quoted string. Graphviz reads a backslash and entities of HTML.
@@ -87,30 +71,18 @@ func (p Picture) Mermaid() string {
 			text = append(text, mermaidText.Replace(l))
 		}
 		// The identifier is a number: a name may hold any character, or be a keyword.
-		fmt.Fprintf(&b, "  n%d[\"%s\"]%s\n", i, strings.Join(text, "<br/>"), classes[n.Tone])
+		fmt.Fprintf(&b, "  n%d[\"%s\"]%s\n", i, strings.Join(text, "<br/>"), tones[n.Tone].class)
 	}
 	for _, e := range p.Edges {
-		arrow := "-->"
-		switch e.Kind {
-		case Derived:
-			arrow = "-.->"
-		case OrderOnly:
-			arrow = "-.->|order only|"
-		case Declared:
-		}
-		fmt.Fprintf(&b, "  n%d %s n%d\n", e.From, arrow, e.To)
+		fmt.Fprintf(&b, "  n%d %s n%d\n", e.From, kinds[e.Kind].arrow, e.To)
 	}
-	for _, t := range []Tone{Good, Waiting, Bad, Absent} {
-		if strings.Contains(b.String(), classes[t]+"\n") {
-			strong, light := t.colours()
-			fmt.Fprintf(&b, "  classDef %s fill:%s,stroke:%s,color:%s\n", strings.TrimPrefix(classes[t], ":::"), light, strong, ink)
+	for tone, t := range tones {
+		if t.class != "" && slices.ContainsFunc(p.Nodes, func(n Node) bool { return n.Tone == Tone(tone) }) {
+			fmt.Fprintf(&b, "  classDef %s fill:%s,stroke:%s,color:%s\n", strings.TrimPrefix(t.class, ":::"), t.light, t.strong, ink)
 		}
 	}
 	return b.String()
 }
-
-// classes are the classes of boxes in Mermaid.
-var classes = map[Tone]string{Good: ":::good", Waiting: ":::waiting", Bad: ":::bad", Absent: ":::absent"}
 
 // mermaidText escapes the characters that have a meaning in a quoted Mermaid label.
 var mermaidText = strings.NewReplacer("#", "#35;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "`", "#96;", "&", "#amp;", "\\", "#92;")
