@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/controller"
 	"operetta.dev/engine/crd"
@@ -388,31 +387,26 @@ func (f *installFlags) installation(found []finding) ([]manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	var policies []*unstructured.Unstructured
-	add := func(more []*unstructured.Unstructured, failed error) {
-		policies, err = append(policies, more...), errors.Join(err, failed)
-	}
+	var policies []any
 	var known []policy.Resource
 	for _, c := range crds {
-		add(policy.Status(resourceOf(c), status.EngineFields, status.Conditions, f.writersOf(c)))
+		policies = append(policies, policy.Status(resourceOf(c), status.EngineFields, status.Conditions, f.writersOf(c))...)
 		known = append(known, policy.Resource{GroupKind: schema.GroupKind{Group: c.Spec.Group, Kind: c.Spec.Names.Kind}, Plural: c.Spec.Names.Plural})
 	}
 	o := f.policies
 	for _, kind := range f.patched(known) {
-		add(policy.PatchStatus(resourceOf(patches), statusFields(patches), kind, f.writersOfPatches(kind, crds)))
-		add(policy.Patches(resourceOf(patches), kind, policy.Resources(known, kinds), o))
+		policies = append(policies, policy.PatchStatus(resourceOf(patches), statusFields(patches), kind, f.writersOfPatches(kind, crds))...)
+		policies = append(policies, policy.Patches(resourceOf(patches), kind, policy.Resources(known, kinds), o)...)
 	}
 	if f.options.PackageObjects {
-		add(policy.PackageStatus(resourceOf(own[0]), statusFields(own[0]), f.run.PackageSelector, o))
-		add(policy.Packages(resourceOf(own[0]), o))
+		ofStatus, err := policy.PackageStatus(resourceOf(own[0]), statusFields(own[0]), f.run.PackageSelector, o)
+		if err != nil {
+			return nil, fmt.Errorf("making the policies: %w", err)
+		}
+		policies = slices.Concat(policies, ofStatus, policy.Packages(resourceOf(own[0]), o))
 	}
-	if err != nil {
-		return nil, fmt.Errorf("making the policies: %w", err)
-	}
-	for _, u := range policies {
-		out = append(out, manifest{object: u.Object})
-	}
-	return out, nil
+	made, err := objectManifests(policies)
+	return append(out, made...), err
 }
 
 // accountOf returns as whom the operator acts for the resources of a definition, or none.

@@ -7,17 +7,16 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // PackageStatus returns a policy by which only the operator may write a field of the status of the Packages
 // that it serves. The policies of operators with different selectors have different names. It errors when
-// the selector is none, or an object cannot be converted.
-func PackageStatus(resource schema.GroupResource, fields []string, selector string, o Options) ([]*unstructured.Unstructured, error) {
+// the selector is none.
+func PackageStatus(resource schema.GroupResource, fields []string, selector string, o Options) ([]any, error) {
 	r := o.status(resource, fields, nil)
 	if selector == "" {
-		return o.objects(r)
+		return o.objects(r), nil
 	}
 	selects, err := metav1.ParseToLabelSelector(selector)
 	if err != nil {
@@ -26,13 +25,12 @@ func PackageStatus(resource schema.GroupResource, fields []string, selector stri
 	const bytes = 4 // enough to tell the operators of one cluster apart
 	sum := sha256.Sum256([]byte(metav1.FormatLabelSelector(selects)))
 	r.name, r.objects = r.name+"."+hex.EncodeToString(sum[:bytes]), selects
-	return o.objects(r)
+	return o.objects(r), nil
 }
 
 // Packages returns a policy by which a Package with the deletion policy Refuse cannot be deleted while its
-// status counts custom resources. The count may lag, and then the Package waits instead. It errors when an
-// object cannot be converted.
-func Packages(resource schema.GroupResource, o Options) ([]*unstructured.Unstructured, error) {
+// status counts custom resources. The count may lag, and then the Package waits instead.
+func Packages(resource schema.GroupResource, o Options) []any {
 	return o.objects(rule{
 		name:       "operetta-deletion." + resource.String(),
 		resource:   admissionregistrationv1.Rule{APIGroups: []string{resource.Group}, APIVersions: []string{"*"}, Resources: []string{resource.Resource}},

@@ -9,7 +9,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -95,8 +94,8 @@ func (r rule) of(kind *Resource) rule {
 // PatchStatus returns a policy by which only the operator may write a field of the status of the Patches for
 // resources of a kind. Without a kind it is for all Patches, and lets others write that may be the operators
 // of other kinds: who may write the status of Patches in all namespaces, and service accounts that may in the
-// namespace, as an operator of one namespace. It errors when an object cannot be converted.
-func PatchStatus(patches schema.GroupResource, fields []string, kind *Resource, o Options) ([]*unstructured.Unstructured, error) {
+// namespace, as an operator of one namespace.
+func PatchStatus(patches schema.GroupResource, fields []string, kind *Resource, o Options) []any {
 	r := o.status(patches, fields, nil)
 	if kind == nil {
 		status := fmt.Sprintf(`authorizer.group(%q).resource(%q).subresource("status")`, patches.Group, patches.Resource)
@@ -111,8 +110,8 @@ func PatchStatus(patches schema.GroupResource, fields []string, kind *Resource, 
 
 // Patches returns a policy by which the author of a Patch for a resource of a kind, or of any kind if it is
 // nil, needs the permission to update the kinds that it changes. The engine checks that the object has the
-// kind that the Patch names. It errors when an object cannot be converted.
-func Patches(patches schema.GroupResource, kind *Resource, resources []Resource, o Options) ([]*unstructured.Unstructured, error) {
+// kind that the Patch names.
+func Patches(patches schema.GroupResource, kind *Resource, resources []Resource, o Options) []any {
 	forbidden := metav1.StatusReasonForbidden
 	keys := make([]string, len(resources))
 	for i, r := range resources {

@@ -1,15 +1,12 @@
 package policy
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"operetta.dev/engine/object"
 )
 
@@ -34,13 +31,13 @@ type rule struct {
 }
 
 // objects returns a policy and its binding.
-func (o Options) objects(r rule) ([]*unstructured.Unstructured, error) {
+func (o Options) objects(r rule) []any {
 	name := r.name
 	if !o.Namespaces.All() {
 		name += "." + o.Namespaces.Name() // so that each namespace may have its own operator
 	}
 	version := admissionregistrationv1.SchemeGroupVersion.String()
-	return unstructuredOf(
+	return []any{
 		&admissionregistrationv1.ValidatingAdmissionPolicy{
 			TypeMeta:   metav1.TypeMeta{APIVersion: version, Kind: "ValidatingAdmissionPolicy"},
 			ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -65,7 +62,7 @@ func (o Options) objects(r rule) ([]*unstructured.Unstructured, error) {
 				MatchResources:    &admissionregistrationv1.MatchResources{NamespaceSelector: NamespaceSelector(o.Namespaces), ObjectSelector: r.objects},
 			},
 		},
-	)
+	}
 }
 
 // NamespaceSelector returns the selector of some namespaces, by the label with their names that the API server keeps, or nil for
@@ -80,21 +77,6 @@ func NamespaceSelector(which object.Namespaces) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: which},
 	}}
-}
-
-// unstructuredOf returns objects without the fields that the API server fills in.
-func unstructuredOf(objects ...runtime.Object) ([]*unstructured.Unstructured, error) {
-	var out []*unstructured.Unstructured
-	for _, o := range objects {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", o.GetObjectKind().GroupVersionKind().Kind, err)
-		}
-		delete(content, "status")
-		out = append(out, &unstructured.Unstructured{Object: content})
-		unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-	}
-	return out, nil
 }
 
 // celList returns texts as a CEL list.

@@ -7,8 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"operetta.dev/engine/object"
@@ -21,34 +19,28 @@ var (
 )
 
 // read returns a policy and its binding in the types of the API.
-func read(t *testing.T, objects []*unstructured.Unstructured, err error) (p admissionregistrationv1.ValidatingAdmissionPolicy, b admissionregistrationv1.ValidatingAdmissionPolicyBinding) {
+func read(t *testing.T, objects []any) (*admissionregistrationv1.ValidatingAdmissionPolicy, *admissionregistrationv1.ValidatingAdmissionPolicyBinding) {
 	t.Helper()
-	if err != nil || len(objects) != 2 {
-		t.Fatalf("%d objects: %v", len(objects), err)
+	if len(objects) != 2 {
+		t.Fatalf("%d objects", len(objects))
 	}
-	for i, into := range []any{&p, &b} {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(objects[i].Object, into, true); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return p, b
+	return objects[0].(*admissionregistrationv1.ValidatingAdmissionPolicy), objects[1].(*admissionregistrationv1.ValidatingAdmissionPolicyBinding)
 }
 
 func TestPoliciesDenyAndFailClosed(t *testing.T) {
 	t.Parallel()
-	for name, policies := range map[string]func(policy.Options) ([]*unstructured.Unstructured, error){
-		"status": func(o policy.Options) ([]*unstructured.Unstructured, error) {
+	for name, policies := range map[string]func(policy.Options) []any{
+		"status": func(o policy.Options) []any {
 			return policy.Status(shops, []string{"phase"}, []string{"Ready"}, o)
 		},
-		"patches": func(o policy.Options) ([]*unstructured.Unstructured, error) {
+		"patches": func(o policy.Options) []any {
 			return policy.Patches(patches, nil, policy.Resources(nil, nil), o)
 		},
 	} {
 		for _, namespaces := range []object.Namespaces{nil, {"team-a"}} {
 			t.Run(name+" "+namespaces.String(), func(t *testing.T) {
 				t.Parallel()
-				objects, err := policies(policy.Options{Operators: []string{"operator"}, Namespaces: namespaces})
-				p, b := read(t, objects, err)
+				p, b := read(t, policies(policy.Options{Operators: []string{"operator"}, Namespaces: namespaces}))
 				if p.Spec.FailurePolicy == nil || *p.Spec.FailurePolicy != admissionregistrationv1.Fail {
 					t.Error("what cannot be decided is allowed")
 				}
@@ -69,8 +61,7 @@ func TestPoliciesDenyAndFailClosed(t *testing.T) {
 func TestTextsOfOthersStayTexts(t *testing.T) {
 	t.Parallel()
 	const user = `x"] || true || "" in ["`
-	objects, err := policy.Status(shops, []string{"phase"}, []string{"Ready"}, policy.Options{Operators: []string{user}})
-	p, _ := read(t, objects, err)
+	p, _ := read(t, policy.Status(shops, []string{"phase"}, []string{"Ready"}, policy.Options{Operators: []string{user}}))
 	if got := p.Spec.MatchConditions[0].Expression; !strings.Contains(got, `"x\"] || true || \"\" in [\""`) {
 		t.Errorf("the user is part of the expression: %s", got)
 	}
@@ -112,15 +103,14 @@ func TestPoliciesOfTwoOperatorsNeverHaveTheSameName(t *testing.T) {
 	cart := &policy.Resource{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Cart"}, Plural: "carts"}
 	all := func(o policy.Options, kind *policy.Resource, selector string) map[string]bool {
 		out := map[string]bool{}
-		add := func(objects []*unstructured.Unstructured, err error) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			out[objects[0].GetName()] = true
+		ofPackages, err := policy.PackageStatus(schema.GroupResource{Group: "operetta.dev", Resource: "packages"}, []string{"digest"}, selector, o)
+		if err != nil {
+			t.Fatal(err)
 		}
-		add(policy.PatchStatus(patches, []string{"conditions"}, kind, o))
-		add(policy.Patches(patches, kind, nil, o))
-		add(policy.PackageStatus(schema.GroupResource{Group: "operetta.dev", Resource: "packages"}, []string{"digest"}, selector, o))
+		for _, objects := range [][]any{policy.PatchStatus(patches, []string{"conditions"}, kind, o), policy.Patches(patches, kind, nil, o), ofPackages} {
+			p, _ := read(t, objects)
+			out[p.Name] = true
+		}
 		return out
 	}
 	a, b := policy.Options{Operators: []string{"a"}}, policy.Options{Operators: []string{"b"}}
@@ -150,8 +140,7 @@ func TestAPolicyAboutPatchesAppliesToTheKindsOfItsOperator(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			objects, err := policy.PatchStatus(patches, []string{"conditions"}, tc.kind, policy.Options{Operators: []string{"a"}})
-			p, _ := read(t, objects, err)
+			p, _ := read(t, policy.PatchStatus(patches, []string{"conditions"}, tc.kind, policy.Options{Operators: []string{"a"}}))
 			if got := p.Spec.MatchConditions; len(got) != 2 || !strings.HasSuffix(got[1].Expression, tc.want) {
 				t.Errorf("%s: got %v, want %s", tc.reason, got, tc.want)
 			}

@@ -7,7 +7,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -17,8 +16,8 @@ const conditions = "conditions"
 // Status returns a policy by which only the operator may write the given fields of a resource's
 // status. Of the conditions, that applies to the given types, or to all of them if types is
 // empty. Other clients with permission may write the rest. Creation needs no policy, because
-// the API server drops a status on creation. It errors when an object cannot be converted.
-func Status(resource schema.GroupResource, fields, types []string, o Options) ([]*unstructured.Unstructured, error) {
+// the API server drops a status on creation.
+func Status(resource schema.GroupResource, fields, types []string, o Options) []any {
 	return o.objects(o.status(resource, fields, types))
 }
 
