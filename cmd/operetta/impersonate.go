@@ -18,20 +18,11 @@ type impersonations map[string]object.Account
 // addFlag adds the flag.
 func (i *impersonations) addFlag(cmd *cobra.Command) {
 	*i = impersonations{}
-	cmd.Flags().Var(i, "impersonate", "package=namespace/name of the service account as which the operator acts for the resources of a package; repeat the flag for more")
+	cmd.Flags().Func("impersonate", "`package=namespace/name` of the service account as which the operator acts for the resources of a package; repeat the flag for more", i.set)
 }
 
-// String returns the value that is set.
-func (i *impersonations) String() string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(*i)) {
-		out = append(out, name+"="+(*i)[name].String())
-	}
-	return strings.Join(out, ",")
-}
-
-// Set adds one.
-func (i *impersonations) Set(text string) error {
+// set adds one.
+func (i *impersonations) set(text string) error {
 	name, rest, ok := strings.Cut(text, "=")
 	if !ok || name == "" {
 		return errors.New("write package=namespace/name")
@@ -107,6 +98,3 @@ func (f *runFlags) logAccounts(log logr.Logger, dirs []string) {
 
 // unusedAccount begins the warnings about accounts.
 const unusedAccount = "no package in the folders has the name of --impersonate"
-
-// Type names the value in the help.
-func (i *impersonations) Type() string { return "package=namespace/name" }

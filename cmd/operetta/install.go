@@ -162,7 +162,7 @@ func newInstall(s streams) *cobra.Command {
 	outputFlag(cmd, &f.output, formatYAML, formatJSON)
 	f.addOperatorFlags(cmd)
 	cmd.Flags().StringArrayVar(&f.policies.Operators, "operator-user", nil, "user that an operator elsewhere acts as; repeat the flag for more")
-	namespacesFlag(cmd, &f.options.Namespaces, "namespaces that the operator serves, separated by commas; repeat the flag for more; all by default")
+	namespacesFlag(cmd, &f.options.Namespaces, "`namespaces` that the operator serves, separated by commas; repeat the flag for more; all by default")
 	cmd.Flags().StringVar(&f.run.PackageSelector, "package-selector", "", "labels of the Packages to serve, such as team=a; all by default")
 	f.addFormFlags(cmd)
 	cmd.Flags().StringVar(&f.signatures, "require-signatures", "", "file that says which signatures contents from registries need, as for operetta run; the operator gets it as a ConfigMap")

@@ -98,7 +98,7 @@ func newPlan(s streams) *cobra.Command {
 func (f *planFlags) addFlags(cmd *cobra.Command) {
 	f.cluster.addFlags(cmd)
 	flags := cmd.Flags()
-	namespacesFlag(cmd, &f.namespaces, "only the resources in these namespaces, separated by commas; repeat the flag for more; all by default")
+	namespacesFlag(cmd, &f.namespaces, "only the resources in these `namespaces`, separated by commas; repeat the flag for more; all by default")
 	f.cluster.completeNamespaces(cmd)
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "the resources in all namespaces, which is the default")
 	flags.StringVar(&f.configMap, "config-map", "", "namespace/name of the ConfigMap with the configuration, as with operetta run")

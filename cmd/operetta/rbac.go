@@ -129,7 +129,7 @@ func newRBAC(s streams) *cobra.Command {
 	outputFlag(cmd, &f.output, formatYAML, formatJSON)
 	f.addFlags(cmd)
 	addOverlayFlag(cmd)
-	namespacesFlag(cmd, &f.options.Namespaces, "namespaces that the operator serves, separated by commas; repeat the flag for more; all by default")
+	namespacesFlag(cmd, &f.options.Namespaces, "`namespaces` that the operator serves, separated by commas; repeat the flag for more; all by default")
 	cmd.Flags().BoolVar(&f.options.Shadow, "shadow", false, "the roles of operetta run --shadow, which only reads")
 	cmd.Flags().BoolVar(&f.diff, "diff", false, "print what changes between two folders, patterns or files of packages")
 	return cmd
@@ -138,7 +138,8 @@ func newRBAC(s streams) *cobra.Command {
 // addFlags adds the flags about the operator that has the roles.
 func (f *rbacFlags) addFlags(cmd *cobra.Command) {
 	f.options.OperatorNamespace, f.options.ServiceAccount = defaultNamespace, defaultServiceAccount
-	cmd.Flags().Var(&accountFlag{&f.options}, "service-account", "namespace/name of the service account that the operator runs as")
+	cmd.Flags().Func("service-account", "`namespace/name` of the service account that the operator runs as", f.setAccount)
+	cmd.Flags().Lookup("service-account").DefValue = defaultNamespace + "/" + defaultServiceAccount
 	cmd.Flags().StringVar(&f.options.LeaderElectionID, "leader-election-id", controller.DefaultLeaderElectionID, "name of the Lease for leader election; empty without --leader-elect")
 	installs := []string{crdsApply, crdsLeave}
 	cmd.Flags().Var(&choice{value: &f.crds, values: installs}, "crds", "whether the operator applies CustomResourceDefinitions; by default it does unless it serves some namespaces")
@@ -153,29 +154,15 @@ func (f *rbacFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.options.Shards, "shards", 0, "number of processes that share the custom resources, as with operetta run; the roles are the same")
 }
 
-// accountFlag is a flag with the namespace and the name of a service account.
-type accountFlag struct{ into *rbac.Options }
-
-// String returns the value that is set.
-func (a *accountFlag) String() string {
-	if a.into == nil {
-		return ""
-	}
-	return a.into.OperatorNamespace + "/" + a.into.ServiceAccount
-}
-
-// Set sets both parts.
-func (a *accountFlag) Set(text string) error {
+// setAccount reads the service account that the operator runs as.
+func (f *rbacFlags) setAccount(text string) error {
 	namespace, name, ok := strings.Cut(text, "/")
 	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
 		return errors.New("write namespace/name")
 	}
-	a.into.OperatorNamespace, a.into.ServiceAccount = namespace, name
+	f.options.OperatorNamespace, f.options.ServiceAccount = namespace, name
 	return nil
 }
-
-// Type names the value in the help.
-func (a *accountFlag) Type() string { return "namespace/name" }
 
 // rights are what roles follow from.
 type rights struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"operetta.dev/engine/object"
 )
 
 const rootLong = `Operetta runs Kubernetes operators that are written in CUE.
@@ -227,6 +228,17 @@ func (c *choice) Set(s string) error {
 
 // Type names the values in the help.
 func (c *choice) Type() string { return strings.Join(c.values, "|") }
+
+// namespacesFlag adds the flag with the namespaces that an operator serves. Whoever gives it names at least one, so that an
+// empty variable in a script does not stand for all of them.
+func namespacesFlag(cmd *cobra.Command, value *object.Namespaces, usage string) {
+	var given []string // in this order
+	cmd.Flags().FuncP("namespace", "n", usage, func(text string) (err error) {
+		given = append(given, strings.Split(text, ",")...)
+		*value, err = object.ParseNamespaces(given)
+		return err
+	})
+}
 
 // annotationList is a flag with a list of annotations, which are given without their prefix.
 type annotationList struct {

@@ -175,7 +175,7 @@ func (f *runFlags) addOutput(cmd *cobra.Command) {
 func (f *runFlags) addClusterFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.cluster.addFlags(cmd)
-	namespacesFlag(cmd, &f.options.Namespaces, "serve only the custom resources in these namespaces, separated by commas; repeat the flag for more; all by default")
+	namespacesFlag(cmd, &f.options.Namespaces, "serve only the custom resources in these `namespaces`, separated by commas; repeat the flag for more; all by default")
 	f.cluster.completeNamespaces(cmd)
 	flags.StringVar(&f.configMap, "config-map", "", "namespace/name of a ConfigMap with the configuration, under the key PACKAGE.yaml")
 	flags.Var(&annotationList{value: &f.options.Allow, allowed: reconcile.Administrative}, "allow-annotations", "annotations of custom resources that affect others and are ignored unless listed here; none by default")

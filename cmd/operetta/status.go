@@ -106,7 +106,7 @@ func (f statusFlags) list(ctx context.Context, s streams, words []string) ([]exp
 
 // addNamespaces adds the flag with the namespaces that are listed.
 func (f *statusFlags) addNamespaces(cmd *cobra.Command) {
-	namespacesFlag(cmd, &f.namespaces, "only the resources in these namespaces, separated by commas; repeat the flag for more; all by default")
+	namespacesFlag(cmd, &f.namespaces, "only the resources in these `namespaces`, separated by commas; repeat the flag for more; all by default")
 }
 
 // ofKind returns the resources of a kind. One that is cluster-scoped is in no namespace, and is listed once.
