@@ -52,9 +52,9 @@ func (e *examiner) cases(ctx context.Context, snapshot *source.Snapshot, request
 	if err != nil {
 		return check.Report{}, err
 	}
-	with := e.withScopes(scopes)
+	with := *e
 	done, all := 0, 0
-	with.extra, with.progress = []string{string(text)}, func(d, a int, unit string) {
+	with.scopes, with.extra, with.progress = scopes, []string{string(text)}, func(d, a int, unit string) {
 		if unit == unitResources {
 			done, all = d, a
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,9 +28,9 @@ func (f *evaluationFlags) newPool(m *worker.Metrics) (*worker.Pool, error) {
 	if f.workers < 1 || f.time <= 0 {
 		return nil, usageError{fmt.Errorf("--evaluation-workers and --evaluation-time are greater than 0")}
 	}
-	self, err := os.Executable()
+	self, err := thisBinary()
 	if err != nil {
-		return nil, fmt.Errorf("finding the operetta binary: %w", err)
+		return nil, err
 	}
 	return worker.NewPool(worker.Options{
 		Command: []string{self, "worker", evaluateCommand}, Size: f.workers,

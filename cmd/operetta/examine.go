@@ -33,8 +33,8 @@ const (
 
 // An examiner examines packages, each in a worker process.
 type examiner struct {
-	// program is the binary that is run as the worker.
-	program string
+	// program returns the binary that is run as the worker.
+	program func() (string, error)
 	limits  worker.Limits
 	// timeout is how long a worker may take, besides the processor time in its limits.
 	timeout time.Duration
@@ -62,24 +62,22 @@ func (e *examiner) allow(asked time.Duration) {
 
 // newExaminer returns an examiner whose workers have a memory limit, in bytes. 0 stands for a limit
 // that fits the memory limit of this process.
-func newExaminer(memory quantity) (*examiner, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("finding the operetta binary: %w", err)
-	}
+func newExaminer(memory quantity) *examiner {
 	l := workerLimitsFor(availableMemory(), int64(memory))
-	return &examiner{program: self, limits: worker.Limits{Memory: l.memory, Time: examineTime}, timeout: examineTimeout, slots: make(chan struct{}, l.slots)}, nil
+	return &examiner{program: thisBinary, limits: worker.Limits{Memory: l.memory, Time: examineTime}, timeout: examineTimeout, slots: make(chan struct{}, l.slots)}
 }
 
-// withScopes returns an examiner that knows the scopes of some kinds.
-func (e *examiner) withScopes(scopes vet.Scopes) *examiner {
-	out := *e
-	out.scopes = scopes
-	return &out
+// thisBinary returns the binary that this process runs.
+func thisBinary() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("finding the operetta binary: %w", err)
+	}
+	return self, nil
 }
 
 // commandExaminer is the examiner of the commands other than run, which has a flag for the memory.
-var commandExaminer = sync.OnceValues(func() (*examiner, error) { return newExaminer(0) })
+var commandExaminer = sync.OnceValue(func() *examiner { return newExaminer(0) })
 
 // examine examines a package in a worker process. It errors if the worker dies, or exceeds its time,
 // memory or output, and then returns what it has found until then; faults of the package are in the finding.
@@ -129,9 +127,13 @@ func (e *examiner) runWorker(ctx context.Context, snapshot *source.Snapshot, mod
 		}
 		defer release()
 	}
+	program, err := e.program()
+	if err != nil {
+		return finding{}, err
+	}
 	timeoutCtx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	cmd := exec.CommandContext(timeoutCtx, e.program, slices.Concat([]string{"worker"}, workerArgs(mode, e.limits, e.scopes), e.extra)...)
+	cmd := exec.CommandContext(timeoutCtx, program, slices.Concat([]string{"worker"}, workerArgs(mode, e.limits, e.scopes), e.extra)...)
 	worker.OwnProcessGroup(cmd)
 	stdout, stderr := &limitedBuffer{limit: maxWorkerOutput, onOverflow: cancel}, &limitedBuffer{limit: maxWorkerStderr}
 	cmd.Stdout, cmd.Stderr = stdout, e.withProgress(stderr)
@@ -172,8 +174,8 @@ func lastFinding(answers io.Reader) (finding, error) {
 		if f.Digest == "" {
 			told.Explored = append(told.Explored, f.Explored...)
 		}
-		if found := f.cases(); f.Digest == "" && len(found) > 0 {
-			told.Check = &check.Report{Counterexamples: slices.Concat(told.cases(), found)}
+		if found := f.report().Counterexamples; f.Digest == "" && len(found) > 0 {
+			told.Check = &check.Report{Counterexamples: slices.Concat(told.report().Counterexamples, found)}
 		}
 	}
 }

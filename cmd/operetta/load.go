@@ -36,11 +36,7 @@ func loadOne(ctx context.Context, args []string) (*program.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := commandExaminer()
-	if err != nil {
-		return nil, err
-	}
-	checked, err := e.checkAndCompile(ctx, snapshot, examineCheck)
+	checked, err := commandExaminer().checkAndCompile(ctx, snapshot, examineCheck)
 	return checked.program, err
 }
 
@@ -109,12 +105,8 @@ func (x subject) examine(ctx context.Context, mode string, scopes vet.Scopes, pr
 	if err != nil {
 		return finding{}, err
 	}
-	e, err := commandExaminer()
-	if err != nil {
-		return finding{}, err
-	}
-	e = e.withScopes(scopes)
-	e.progress = progress
+	e := *commandExaminer()
+	e.scopes, e.progress = scopes, progress
 	return e.examine(ctx, snapshot, mode)
 }
 

@@ -202,11 +202,7 @@ func loadVersion(ctx context.Context, pool *worker.Pool, args []string) (plan.Ve
 
 // compileVersion is loadVersion for a package that was read.
 func compileVersion(ctx context.Context, pool *worker.Pool, snapshot *source.Snapshot) (plan.Version, error) {
-	e, err := commandExaminer()
-	if err != nil {
-		return plan.Version{}, err
-	}
-	checked, err := e.checkAndCompile(ctx, snapshot, examineAll)
+	checked, err := commandExaminer().checkAndCompile(ctx, snapshot, examineAll)
 	if err != nil {
 		return plan.Version{}, err
 	}

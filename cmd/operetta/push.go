@@ -179,11 +179,7 @@ func checkedForPush(ctx context.Context, dir string) (*source.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := commandExaminer()
-	if err != nil {
-		return nil, err
-	}
-	found, err := e.examine(ctx, snapshot, examineAll)
+	found, err := commandExaminer().examine(ctx, snapshot, examineAll)
 	if err != nil {
 		return nil, err
 	}

@@ -353,10 +353,7 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 func (f *runFlags) startWorkers(m *worker.Metrics) (*examiner, *worker.Pool, error) {
 	available := availableMemory()
 	limitHeap(available, f.evaluation.reserved(available, workerLimitsFor(available, int64(f.packageMemory))))
-	e, err := newExaminer(f.packageMemory)
-	if err != nil {
-		return nil, nil, err
-	}
+	e := newExaminer(f.packageMemory)
 	pool, err := f.evaluation.newPool(m)
 	if err == nil && available > 0 {
 		e.room = pool.Lend

@@ -187,11 +187,7 @@ func (o testOptions) testFolder(ctx context.Context, s streams, dir string, patt
 	if err != nil {
 		return testedPackage{}, folderFault(dir, err)
 	}
-	e, err := commandExaminer()
-	if err != nil {
-		return testedPackage{}, err
-	}
-	out, err := o.runTests(ctx, e, snapshot, pattern)
+	out, err := o.runTests(ctx, snapshot, pattern)
 	out.folder = dir
 	if err == nil && o.update && out.failed() {
 		notes := s.out
@@ -212,13 +208,13 @@ func (o testOptions) testFolder(ctx context.Context, s streams, dir string, patt
 	bar := newProgress(s, dir)
 	defer bar.end()
 	request := exploreRequest{Pattern: o.pattern, Failed: failed, Bound: o.bound, Schedule: o.schedule}
-	out.Explored, err = e.explore(ctx, snapshot, request, passed, bar.tell)
+	out.Explored, err = commandExaminer().explore(ctx, snapshot, request, passed, bar.tell)
 	return out, err
 }
 
 // runTests runs the tests of a snapshot in a worker process. It errors with the faults of the package.
-func (o testOptions) runTests(ctx context.Context, e *examiner, snapshot *source.Snapshot, pattern *regexp.Regexp) (testedPackage, error) {
-	found, err := e.examine(ctx, snapshot, examineTest)
+func (o testOptions) runTests(ctx context.Context, snapshot *source.Snapshot, pattern *regexp.Regexp) (testedPackage, error) {
+	found, err := commandExaminer().examine(ctx, snapshot, examineTest)
 	if err == nil {
 		err = found.Faults.OrNil()
 	}

@@ -180,11 +180,7 @@ func (v vetOptions) run(ctx context.Context, s streams, args []string) error {
 	if v.timeout < 0 {
 		return usageError{fmt.Errorf("--timeout %s is no time", v.timeout)}
 	}
-	e, err := commandExaminer()
-	if err != nil {
-		return err
-	}
-	e.allow(v.timeout)
+	commandExaminer().allow(v.timeout)
 	dirs, err := expand(args, "./...")
 	if err != nil {
 		return err
@@ -206,8 +202,8 @@ func (v vetOptions) run(ctx context.Context, s streams, args []string) error {
 	}
 	faults, warnings := 0, 0
 	for _, found := range findings {
-		faults += len(found.Faults) + len(found.cases())
-		warnings += len(found.Warnings) + len(found.Unknown) + len(found.unready())
+		faults += len(found.Faults) + len(found.report().Counterexamples)
+		warnings += len(found.Warnings) + len(found.Unknown) + len(found.report().Unready)
 	}
 	if v.quiet && !v.strict {
 		warnings = 0
@@ -224,40 +220,26 @@ func (v vetOptions) run(ctx context.Context, s streams, args []string) error {
 	return nil
 }
 
-// cases are what is wrong with the package for some resource.
-func (f finding) cases() []check.Counterexample {
+// report is what the package does for many resources, or the zero value if it was not tried.
+func (f finding) report() check.Report {
 	if f.Check == nil {
-		return nil
+		return check.Report{}
 	}
-	return f.Check.Counterexamples
-}
-
-// unready are the values with which a resource does not become ready.
-func (f finding) unready() []check.Counterexample {
-	if f.Check == nil {
-		return nil
-	}
-	return f.Check.Unready
+	return *f.Check
 }
 
 // reached returns the resource that leads to a fault that was found without resources, if one was found.
 func (f finding) reached(known fault.Fault) (check.Counterexample, bool) {
-	if f.Check == nil {
-		return check.Counterexample{}, false
-	}
-	at := slices.IndexFunc(f.Check.Reached, func(c check.Counterexample) bool { return c.Fault == known })
+	all := f.report().Reached
+	at := slices.IndexFunc(all, func(c check.Counterexample) bool { return c.Fault == known })
 	if at < 0 {
 		return check.Counterexample{}, false
 	}
-	return f.Check.Reached[at], true
+	return all[at], true
 }
 
 // tryCases tries each package that can be evaluated with many resources, and adds what it finds.
 func (v vetOptions) tryCases(ctx context.Context, s streams, dirs []string, findings []finding, scopes vet.Scopes) error {
-	e, err := commandExaminer()
-	if err != nil {
-		return err
-	}
 	for i, dir := range dirs {
 		if v.bound == 0 {
 			continue
@@ -272,7 +254,7 @@ func (v vetOptions) tryCases(ctx context.Context, s streams, dirs []string, find
 			return err
 		}
 		bar := newProgress(s, dir)
-		report, err := e.cases(ctx, snapshot, caseRequest{v.bound, known}, scopes, bar.tell)
+		report, err := commandExaminer().cases(ctx, snapshot, caseRequest{v.bound, known}, scopes, bar.tell)
 		bar.end()
 		findings[i].Check = &report
 		switch {
@@ -343,7 +325,7 @@ func (v vetOptions) printFinding(s streams, dir string, found finding) error {
 	if err := v.printKnown(s, found); err != nil {
 		return err
 	}
-	for _, f := range found.cases() {
+	for _, f := range found.report().Counterexamples {
 		printFaults(s.err, fault.Faults{f.Fault})
 		if err := printCase(s.err, leadToCase, f); err != nil {
 			return err
@@ -455,7 +437,7 @@ func printWarnings(w io.Writer, warnings fault.Faults) {
 
 // printUnready prints the values with which a resource does not become ready, each as a warning with the resource.
 func printUnready(w io.Writer, found finding) error {
-	for _, u := range found.unready() {
+	for _, u := range found.report().Unready {
 		printWarnings(w, fault.Faults{u.Fault})
 		if err := printCase(w, leadToUnready, u); err != nil {
 			return err

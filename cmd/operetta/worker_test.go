@@ -120,7 +120,7 @@ func emptyPackage(t testing.TB) *source.Snapshot {
 
 // newTestExaminer returns an examiner whose workers are a program.
 func newTestExaminer(program string) *examiner {
-	return &examiner{program: program, limits: worker.Limits{Memory: minWorkerMemory, Time: time.Minute}, timeout: 2 * time.Minute, slots: make(chan struct{}, 1)}
+	return &examiner{program: func() (string, error) { return program, nil }, limits: worker.Limits{Memory: minWorkerMemory, Time: time.Minute}, timeout: 2 * time.Minute, slots: make(chan struct{}, 1)}
 }
 
 func TestAWorkerThatDoesNotAnswerIsALine(t *testing.T) {
