@@ -137,7 +137,7 @@ func (c *operatorClient) name() string {
 func (c *operatorClient) connect(ctx context.Context) (*http.Client, string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.client != nil && (c.tunnel == nil || !c.tunnel.ended()) {
+	if c.client != nil && (c.tunnel == nil || isOpen(c.tunnel.end)) {
 		return c.client, c.address, nil
 	}
 	address, trust := c.flags.address, rest.TLSClientConfig{CAFile: c.flags.ca}

@@ -24,15 +24,6 @@ type tunnel struct {
 	end     chan struct{}
 }
 
-func (t *tunnel) ended() bool {
-	select {
-	case <-t.end:
-		return true
-	default:
-		return false
-	}
-}
-
 // defaultMetricsPort is the port of a pod without a port of the name metrics: operetta install --namespace exposes none.
 const defaultMetricsPort = 8080
 

@@ -142,12 +142,8 @@ func (f graphFlags) rendered(ctx context.Context, packages []string, s streams) 
 		out := render.Static(p)
 		return drawable{out.Tree, out.Picture(p.GroupVersionKind().Kind + ", package " + p.Name()), out.Faults.OrNil()}, nil
 	}
-	cr, definitions, err := readResource(ctx, s.in, f.renderOptions, packages, p)
+	cr, in, err := readResource(ctx, s.in, f.renderOptions, packages, p)
 	if err != nil {
-		return drawable{}, err
-	}
-	in := render.Input{CR: cr.object, Namespace: f.namespace, Manifests: definitions}
-	if err := readLiveObjects(ctx, s.in, f.live, &in); err != nil {
 		return drawable{}, err
 	}
 	out, err := render.Render(ctx, p, in)

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -184,22 +182,12 @@ func isKustomization(d document) bool {
 
 // manifestFiles returns a file, or the files of a folder that kubectl would read, sorted.
 func manifestFiles(file string) ([]string, error) {
-	if info, err := os.Stat(file); file == "-" || err != nil || !info.IsDir() {
-		return []string{file}, nil //nolint:nilerr // who reads the file says why it cannot
+	if file == stdin {
+		return []string{file}, nil
 	}
-	var out []string
-	for _, pattern := range []string{"*.yaml", "*.yml", "*.json"} {
-		found, err := fs.Glob(os.DirFS(file), pattern) // the folder itself is no pattern
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range found {
-			out = append(out, filepath.Join(file, name))
-		}
+	out, err := source.ManifestFiles(file)
+	if err == nil && len(out) == 0 {
+		err = fmt.Errorf("%s has no file that ends in .yaml, .yml or .json", file)
 	}
-	slices.Sort(out)
-	if len(out) == 0 {
-		return nil, fmt.Errorf("%s has no file that ends in .yaml, .yml or .json", file)
-	}
-	return out, nil
+	return out, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"operetta.dev/engine/scaffold"
+	"operetta.dev/engine/source"
 )
 
 const initLong = `Make a new operator package: a folder with the package, its tests and a sample resource, which pass
@@ -179,17 +180,12 @@ func (n newPackage) moduleRoot() (root string, known bool, err error) {
 	if err != nil {
 		return "", false, err
 	}
-	start, err := filepath.Abs(n.folder)
+	start, _, err := source.ModuleOf(n.folder) // the folder itself if it is in no module
 	if err != nil {
 		return "", false, err
 	}
-	for at := start; ; at = filepath.Dir(at) {
-		if fileExists(filepath.Join(at, "cue.mod", "module.cue")) {
-			return shorter(here, at), true, nil
-		}
-		if at == filepath.Dir(at) {
-			break
-		}
+	if fileExists(filepath.Join(start, "cue.mod", "module.cue")) {
+		return shorter(here, start), true, nil
 	}
 	if within, err := filepath.Rel(here, start); err == nil && filepath.IsLocal(within) {
 		return ".", false, nil

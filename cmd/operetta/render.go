@@ -130,12 +130,8 @@ func runRender(ctx context.Context, s streams, o renderOptions, args []string) e
 		}
 		return out.Faults.OrNil()
 	}
-	cr, definitions, err := readResource(ctx, s.in, o, args, p)
+	cr, in, err := readResource(ctx, s.in, o, args, p)
 	if err != nil {
-		return err
-	}
-	in := render.Input{CR: cr.object, Namespace: o.namespace, Manifests: definitions}
-	if err := readLiveObjects(ctx, s.in, o.live, &in); err != nil {
 		return err
 	}
 	out, err := render.Render(ctx, p, in)

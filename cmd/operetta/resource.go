@@ -17,23 +17,23 @@ import (
 	"operetta.dev/engine/vet"
 )
 
-// readResource reads the custom resource to render: the only one of the package's kind in the file,
-// or the one that --name names. The CustomResourceDefinitions in the file come with it, and those in the folder crds of the
-// package's module.
-func readResource(ctx context.Context, in io.Reader, o renderOptions, args []string, p *program.Program) (document, []map[string]any, error) {
+// readResource reads what is to be rendered. The custom resource is the only one of the package's kind in the file,
+// or the one that --name names. The CustomResourceDefinitions in the file come with it, those in the folder crds of the
+// package's module, and the live objects of --live.
+func readResource(ctx context.Context, in io.Reader, o renderOptions, args []string, p *program.Program) (document, render.Input, error) {
+	var out render.Input
 	all, err := readDocuments(ctx, o.file, in)
 	if err != nil {
-		return document{}, nil, err
+		return document{}, out, err
 	}
 	dirs, err := expand(args, ".")
 	if err != nil {
-		return document{}, nil, err
+		return document{}, out, err
 	}
 	beside, err := vet.ModuleDefinitions(dirs...)
 	if err != nil {
-		return document{}, nil, err
+		return document{}, out, err
 	}
-	definitions := slices.Concat(beside, definitionsIn(all)) // what is given explicitly comes last, and counts
 	want := p.GroupVersionKind().GroupKind()
 	var found []document
 	var names []string
@@ -45,13 +45,20 @@ func readResource(ctx context.Context, in io.Reader, o renderOptions, args []str
 	}
 	switch {
 	case len(all) == 0:
-		return document{}, nil, fmt.Errorf("%s: there is no custom resource in this file, it is empty", shownName(o.file))
+		return document{}, out, fmt.Errorf("%s: there is no custom resource in this file, it is empty", shownName(o.file))
 	case len(found) == 0:
-		return document{}, nil, noResource(o, all, p)
+		return document{}, out, noResource(o, all, p)
 	case len(found) > 1:
-		return document{}, nil, usageError{fmt.Errorf("%s: %d resources of kind %s: %s; choose one with --name", shownName(o.file), len(found), want.Kind, strings.Join(names, ", "))}
+		return document{}, out, usageError{fmt.Errorf("%s: %d resources of kind %s: %s; choose one with --name", shownName(o.file), len(found), want.Kind, strings.Join(names, ", "))}
 	}
-	return found[0], definitions, prepareResource(found[0], o, p)
+	cr := found[0]
+	if err := prepareResource(cr, o, p); err != nil {
+		return cr, out, err
+	}
+	out.CR, out.Namespace = cr.object, o.namespace
+	out.Manifests = slices.Concat(beside, definitionsIn(all)) // what is given explicitly comes last, and counts
+	err = readLiveObjects(ctx, in, o.live, &out)
+	return cr, out, err
 }
 
 // definitionsIn returns the CustomResourceDefinitions among documents.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -71,7 +72,7 @@ func (f uiFlags) run(ctx context.Context, s streams, words []string) error {
 	}
 	hosts := uiHosts(port)
 	quiet := s
-	quiet.err = discard{}
+	quiet.err = io.Discard // the notes were printed before
 	server := &http.Server{
 		Handler: ui.New(ui.Options{Source: clusterSource{f.status, quiet, words, explain.Reader{Cluster: live, Operator: f.operator.operator(on)}}, Hosts: hosts, Cluster: on.server()}),
 
@@ -100,11 +101,6 @@ func uiHosts(port string) []string {
 	}
 	return out
 }
-
-// discard drops notes that were printed before.
-type discard struct{}
-
-func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 // A clusterSource reads resources as operetta status and operetta explain do.
 type clusterSource struct {

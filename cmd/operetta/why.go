@@ -126,12 +126,7 @@ func (f whyFlags) input(ctx context.Context, s streams, packages []string, p *pr
 		in, notes, err = f.fromCluster(ctx, p, resource)
 		return in, notes, func(faults fault.Faults) fault.Faults { return faults }, err
 	}
-	cr, definitions, err := readResource(ctx, s.in, f.renderOptions, packages, p)
-	if err != nil {
-		return in, nil, nil, err
-	}
-	in = render.Input{CR: cr.object, Namespace: f.namespace, Manifests: definitions}
-	err = readLiveObjects(ctx, s.in, f.live, &in)
+	cr, in, err := readResource(ctx, s.in, f.renderOptions, packages, p)
 	return in, nil, cr.locate, err
 }
 
