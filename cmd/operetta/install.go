@@ -21,6 +21,7 @@ import (
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/policy"
 	"operetta.dev/engine/rbac"
+	"operetta.dev/engine/source"
 	"operetta.dev/engine/status"
 )
 
@@ -353,18 +354,27 @@ func (f *installFlags) examine(ctx context.Context, args []string) ([]finding, e
 
 // packageFiles returns the files of packages.
 func packageFiles(dirs []string) ([]install.Package, error) {
+	all, err := readNamed(dirs, "as the operator mounts them side by side")
 	var out []install.Package
+	for _, s := range all {
+		out = append(out, install.Package{Name: s.Name(), Dir: s.Dir(), Files: s.Authored()})
+	}
+	return out, err
+}
+
+// readNamed returns the packages in folders. It errors if two have the same name, and says why they must not.
+func readNamed(dirs []string, why string) ([]*source.Snapshot, error) {
+	var out []*source.Snapshot
 	names := map[string]string{}
 	for _, dir := range dirs {
-		snapshot, err := readPackage(dir)
+		s, err := readPackage(dir)
 		if err != nil {
 			return nil, err
 		}
-		if other, taken := names[snapshot.Name()]; taken {
-			return nil, fault.Faults{{Message: fmt.Sprintf("the packages in %s and %s have the same name, %s", other, dir, snapshot.Name()), Hint: "rename one of them, as the operator mounts them side by side"}}
+		if other, taken := names[s.Name()]; taken {
+			return nil, fault.Faults{{Message: fmt.Sprintf("the packages in %s and %s have the same name, %s", other, dir, s.Name()), Hint: "rename one of them, " + why}}
 		}
-		names[snapshot.Name()] = dir
-		out = append(out, install.Package{Name: snapshot.Name(), Dir: snapshot.Dir(), Files: snapshot.Authored()})
+		names[s.Name()], out = dir, append(out, s)
 	}
 	return out, nil
 }

@@ -78,19 +78,13 @@ func (f *installFlags) packageObjects(dirs []string) ([]manifest, error) {
 	if err != nil {
 		return nil, err
 	}
+	all, err := readNamed(dirs, "as a Package has the name of its package")
+	if err != nil {
+		return nil, err
+	}
 	var out []manifest
-	names := map[string]string{}
-	for _, dir := range dirs {
-		snapshot, err := readPackage(dir)
-		if err != nil {
-			return nil, err
-		}
-		name := snapshot.Name()
-		if other, taken := names[name]; taken {
-			return nil, fault.Faults{{Message: fmt.Sprintf("the packages in %s and %s have the same name, %s", other, dir, name), Hint: "rename one of them, as a Package has the name of its package"}}
-		}
-		names[name] = dir
-		u, err := packageObject(snapshot, f.accounts[name])
+	for _, s := range all {
+		u, err := packageObject(s, f.accounts[s.Name()])
 		if err != nil {
 			return nil, err
 		}

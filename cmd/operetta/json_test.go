@@ -32,7 +32,7 @@ func TestEveryFieldOfJSONHasARow(t *testing.T) {
 		"operetta run --dry-run": {"a line is a step", map[string]any{"": stepRecord{}}},
 		"operetta crd --report":  {"it has no manifests", map[string]any{"": constraintsReport{}}},
 		"operetta crd migrate":   {"scripts wait for it", map[string]any{"": migrated{}}},
-		"operetta rbac --diff":   {"it is a list of these", map[string]any{"": change{}}},
+		"operetta rbac --diff":   {"it is a list of these", map[string]any{"": plan.Permission{}}},
 		"operetta init":          {"what was made", map[string]any{"": initialized{}}},
 		"operetta import":        {"what was made", map[string]any{"": imported{}}},
 		"operetta push":          {"what was pushed", map[string]any{"": pushed{}}},

@@ -308,7 +308,5 @@ func (f *planFlags) permissions(ctx context.Context, s streams, args []string, p
 		p.Notes = append(p.Notes, "the permissions are not known: "+faultsOf(err)[0].Error())
 		return
 	}
-	for _, c := range changes(before, after) {
-		p.Permissions = append(p.Permissions, plan.Permission(c))
-	}
+	p.Permissions = changes(before, after)
 }

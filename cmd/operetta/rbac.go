@@ -12,9 +12,11 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"operetta.dev/engine/controller"
 	"operetta.dev/engine/crd"
 	"operetta.dev/engine/patch"
+	"operetta.dev/engine/plan"
 	"operetta.dev/engine/rbac"
 	"operetta.dev/engine/vet"
 )
@@ -284,35 +286,24 @@ func (f *rbacFlags) printDiff(ctx context.Context, s streams, args []string) err
 }
 
 // changes returns the permissions that change between what two versions need.
-func changes(before, after rights) []change {
-	var sides [2]map[rbac.Permission]bool
-	for i, r := range []rights{before, after} {
-		sides[i] = map[rbac.Permission]bool{}
-		for _, p := range rbac.Permissions(r.packages, r.plurals, r.crds, r.options) {
-			sides[i][p] = true
-		}
-	}
-	both := maps.Clone(sides[0])
-	maps.Copy(both, sides[1])
-	var out []change
-	for _, p := range slices.SortedFunc(maps.Keys(both), rbac.Permission.Compare) {
-		if sides[0][p] != sides[1][p] {
-			out = append(out, change{Sign: map[bool]string{true: "+", false: "-"}[sides[1][p]], Permission: p.String()})
-		}
+func changes(before, after rights) []plan.Permission {
+	was, is := before.permissions(), after.permissions()
+	var out []plan.Permission
+	for _, p := range slices.SortedFunc(maps.Keys(was.SymmetricDifference(is)), rbac.Permission.Compare) {
+		out = append(out, plan.Permission{Sign: map[bool]string{true: "+", false: "-"}[is.Has(p)], Permission: p.String()})
 	}
 	return out
 }
 
-// A change is a permission that is new, or no longer needed.
-type change struct {
-	Sign       string `json:"change"`
-	Permission string `json:"permission"`
+// permissions returns what an operator with the rights may do.
+func (r rights) permissions() sets.Set[rbac.Permission] {
+	return sets.New(rbac.Permissions(r.packages, r.plurals, r.crds, r.options)...)
 }
 
 // printChanges prints changes one a line, or in JSON as a list.
-func printChanges(w io.Writer, format string, changes []change) error {
+func printChanges(w io.Writer, format string, changes []plan.Permission) error {
 	if format == formatJSON {
-		return printJSON(w, append([]change{}, changes...))
+		return printJSON(w, append([]plan.Permission{}, changes...))
 	}
 	for _, c := range changes {
 		printLinef(w, "%s %s", c.Sign, c.Permission)
