@@ -6,24 +6,22 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/lipgloss"
+	"operetta.dev/engine/explain"
 	"operetta.dev/engine/status"
 )
 
-// ink colours words for a terminal. It leaves them plain if the output is not a terminal, or if
+// newInk returns what colours words for a terminal. It leaves them plain if the output is not a terminal, or if
 // NO_COLOR is set.
-type ink struct{ renderer *lipgloss.Renderer }
-
-func newInk(w io.Writer) ink { return ink{lipgloss.NewRenderer(unwrapWriter(w))} }
-
-func (i ink) good(s string) string { return i.colour("2", s) }
-func (i ink) warn(s string) string { return i.colour("3", s) }
-func (i ink) bad(s string) string  { return i.colour("1", s) }
-func (i ink) dim(s string) string {
-	return markTrusted(i.renderer.NewStyle().Faint(true).Render(escapeControls(s)))
-}
-
-func (i ink) colour(code, s string) string {
-	return markTrusted(i.renderer.NewStyle().Foreground(lipgloss.Color(code)).Render(escapeControls(s)))
+func newInk(w io.Writer) explain.Ink {
+	renderer := lipgloss.NewRenderer(unwrapWriter(w))
+	in := func(style lipgloss.Style) func(string) string {
+		return func(s string) string { return markTrusted(style.Render(escapeControls(s))) }
+	}
+	coloured := func(code string) func(string) string { return in(renderer.NewStyle().Foreground(lipgloss.Color(code))) }
+	return explain.Ink{
+		Good: coloured("2"), Warn: coloured("3"), Bad: coloured("1"),
+		Dim: in(renderer.NewStyle().Faint(true)), Bold: in(renderer.NewStyle().Bold(true)),
+	}
 }
 
 // escape is the character that begins a terminal escape sequence.
@@ -39,15 +37,15 @@ func markTrusted(s string) string { return strings.ReplaceAll(s, escape, escape+
 // gone is printed instead of the phase of a resource that does not exist any more.
 const gone = "gone"
 
-// word colours the state of a component or the phase of a resource.
-func (i ink) word(word string) string {
+// stateWord colours the state of a component or the phase of a resource.
+func stateWord(ink explain.Ink, word string) string {
 	switch word {
 	case string(status.Verified), string(status.PhaseReady):
-		return i.good(word)
+		return ink.Good(word)
 	case string(status.Failed):
-		return i.bad(word)
+		return ink.Bad(word)
 	case string(status.Excluded), gone:
-		return i.dim(word)
+		return ink.Dim(word)
 	}
-	return i.warn(word)
+	return ink.Warn(word)
 }

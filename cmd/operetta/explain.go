@@ -221,11 +221,7 @@ func printExplanation(ctx context.Context, s streams, format string, read readEx
 	if err != nil {
 		return err
 	}
-	if format == formatJSON {
-		err = printJSON(s.out, r)
-	} else {
-		_, err = io.WriteString(s.out, r.Tree(newInk(s.out).explain(), time.Now()))
-	}
+	err = s.printAs(format, r, func(ink explain.Ink) string { return r.Tree(ink, time.Now()) })
 	if err == nil && r.Health != explain.Ready {
 		err = errReported // the picture says why
 	}
@@ -246,7 +242,7 @@ func watchExplanation(ctx context.Context, s streams, read readExplanation) erro
 		if err != nil && before == "" {
 			return err
 		}
-		picture := r.Tree(newInk(s.out).explain(), time.Now())
+		picture := r.Tree(newInk(s.out), time.Now())
 		if err != nil {
 			picture = "operetta: " + err.Error() + "\n"
 		}
@@ -279,12 +275,4 @@ func onScreen(w io.Writer, picture string) string {
 	}
 	const home, erase = escape + "[H", escape + "[2J"
 	return markTrusted(home+erase) + strings.Join(lines, "")
-}
-
-// explain returns the colours of what packages of the engine print.
-func (i ink) explain() explain.Ink {
-	bold := func(text string) string {
-		return markTrusted(i.renderer.NewStyle().Bold(true).Render(escapeControls(text)))
-	}
-	return explain.Ink{Good: i.good, Warn: i.warn, Bad: i.bad, Dim: i.dim, Bold: bold}
 }

@@ -186,7 +186,7 @@ func (f graphFlags) fromCluster(ctx context.Context, packages []string, resource
 		return drawable{}, err
 	}
 	r.OperatorMissing = "" // a picture has no reconciles
-	ink := newInk(s.out).explain()
+	ink := newInk(s.out)
 	if f.outputFile != "" {
 		ink = explain.Plain
 	}

@@ -132,11 +132,7 @@ func (f *planFlags) run(ctx context.Context, s streams, args []string) error {
 	if f.old != "" {
 		f.permissions(ctx, s, args, &p)
 	}
-	if f.output == formatJSON {
-		err = printJSON(s.out, p)
-	} else {
-		_, err = io.WriteString(s.out, p.Text(newInk(s.out).explain()))
-	}
+	err = s.printAs(f.output, p, p.Text)
 	if err == nil && p.Changes() {
 		err = errDiffers
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"operetta.dev/engine/explain"
 	"sigs.k8s.io/yaml"
 )
 
@@ -58,6 +59,15 @@ func printJSON(w io.Writer, value any) error {
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(value)
+}
+
+// printAs prints a value as JSON, or the text that it has for people.
+func (s streams) printAs(format string, value any, text func(explain.Ink) string) error {
+	if format == formatJSON {
+		return printJSON(s.out, value)
+	}
+	_, err := io.WriteString(s.out, text(newInk(s.out)))
+	return err
 }
 
 // firstKeys are the fields that begin a manifest, in their usual order. The others follow in

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/explain"
 	"operetta.dev/engine/shadow"
 )
 
@@ -30,7 +31,7 @@ func newShadowPrinter(s streams, format string) shadowPrinter {
 type shadowText struct {
 	streams
 
-	ink ink
+	ink explain.Ink
 	mu  sync.Mutex
 }
 
@@ -38,14 +39,14 @@ type shadowText struct {
 func (p *shadowText) Resource(r shadow.Resource) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, _ = io.WriteString(p.out, r.Text(p.ink.explain()))
+	_, _ = io.WriteString(p.out, r.Text(p.ink))
 }
 
 // Gone implements shadow.Printer.
 func (p *shadowText) Gone(kind schema.GroupKind, namespace, name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	printLinef(p.out, "%s  %s", cluster.Ref{GroupVersionKind: kind.WithVersion(""), Namespace: namespace, Name: name}, p.ink.dim("is gone"))
+	printLinef(p.out, "%s  %s", cluster.Ref{GroupVersionKind: kind.WithVersion(""), Namespace: namespace, Name: name}, p.ink.Dim("is gone"))
 }
 
 // Summary implements shadow.Printer.

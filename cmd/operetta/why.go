@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"operetta.dev/engine/explain"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
@@ -112,11 +112,7 @@ func runWhy(ctx context.Context, s streams, f whyFlags, args []string) error {
 		return err
 	}
 	answer.Notes = append(answer.Notes, notes...)
-	if f.output == formatJSON {
-		return printJSON(s.out, answer)
-	}
-	_, err = io.WriteString(s.out, answer.Text(newInk(s.out).explain(), time.Now()))
-	return err
+	return s.printAs(f.output, answer, func(ink explain.Ink) string { return answer.Text(ink, time.Now()) })
 }
 
 // input returns what is rendered: from files, or from the cluster. locate gives faults of the resource their place in its
