@@ -107,7 +107,7 @@ const maxFields = 100
 
 // runClientDryRun rolls the custom resources out in memory, and deletes them again with --delete.
 func runClientDryRun(ctx context.Context, s streams, f runFlags, dirs []string) error {
-	config, err := f.configKey()
+	config, err := parseConfigKey(f.configMap)
 	if err != nil {
 		return err
 	}
@@ -391,9 +391,6 @@ func (r *clientDryRun) remove(ctx context.Context, errs io.Writer) error {
 	}
 	return nil
 }
-
-// configKey returns the name of the ConfigMap with configuration.
-func (f runFlags) configKey() (types.NamespacedName, error) { return parseConfigKey(f.configMap) }
 
 // parseConfigKey returns the namespace and the name in a value of --config-map, which may be empty.
 func parseConfigKey(text string) (types.NamespacedName, error) {

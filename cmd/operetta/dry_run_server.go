@@ -23,7 +23,7 @@ func runServerDryRun(ctx context.Context, s streams, f runFlags, dirs []string) 
 		printLinef(s.err, "warning: %s %s=%s", unusedAccount, name, account)
 	})
 	var err error
-	if f.options.ConfigMap, err = f.configKey(); err != nil {
+	if f.options.ConfigMap, err = parseConfigKey(f.configMap); err != nil {
 		return err
 	}
 	programs, err := loadAll(ctx, dirs)

@@ -213,8 +213,7 @@ func (e objectExaminer) Defined(ctx context.Context, name string) ([]schema.Grou
 	}
 	out := make([]schema.GroupVersionKind, len(all.Items))
 	for i := range all.Items {
-		spec := all.Items[i].Spec
-		out[i] = schema.GroupVersionKind{Group: spec.Group, Version: crd.StorageVersion(&all.Items[i]), Kind: spec.Names.Kind}
+		out[i] = storedKind(&all.Items[i])
 	}
 	return out, nil
 }

@@ -306,7 +306,7 @@ func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) err
 	f.logAccounts(log, dirs)
 	f.options.Log, f.options.Accounts = log, f.accounts
 	var err error
-	if f.options.ConfigMap, err = f.configKey(); err != nil {
+	if f.options.ConfigMap, err = parseConfigKey(f.configMap); err != nil {
 		return err
 	}
 	target, err := findTarget(f.cluster)

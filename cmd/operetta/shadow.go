@@ -158,7 +158,7 @@ func (r *shadowRun) connect(s streams) error {
 	}
 	printLinef(s.err, "note: this compares with the cluster at %s (context: %s), and writes nothing", on.server(), on.contextName())
 	o := shadow.Options{Namespaces: r.flags.options.Namespaces, Concurrency: r.flags.options.Concurrency, UntilSame: r.flags.shadow.untilSame, Printer: r.out}
-	if o.ConfigMap, err = r.flags.configKey(); err != nil {
+	if o.ConfigMap, err = parseConfigKey(r.flags.configMap); err != nil {
 		return err
 	}
 	if o.Ignore, err = r.flags.shadow.ignored(); err != nil {

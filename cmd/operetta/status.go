@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -185,14 +186,15 @@ func servedKinds(ctx context.Context, on target, words []string) ([]schema.Group
 	case err != nil:
 		return nil, fmt.Errorf("looking for the kinds of packages: %w", on.outage(err))
 	}
-	for _, d := range definitions.Items {
-		for _, v := range d.Spec.Versions {
-			if v.Storage {
-				out = append(out, schema.GroupVersionKind{Group: d.Spec.Group, Version: v.Name, Kind: d.Spec.Names.Kind})
-			}
-		}
+	for i := range definitions.Items {
+		out = append(out, storedKind(&definitions.Items[i]))
 	}
 	return out, nil
+}
+
+// storedKind returns the kind that a definition defines, in the version in which it is stored.
+func storedKind(d *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: d.Spec.Group, Version: crd.StorageVersion(d), Kind: d.Spec.Names.Kind}
 }
 
 // printStatuses prints a line for each resource.
