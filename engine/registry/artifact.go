@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"io/fs"
 
@@ -172,12 +171,8 @@ func fetch(ctx context.Context, from ociregistry.Interface, w wanted) (*Artifact
 	if out.Verified, err = verify(ctx, from, w.Reference, out.Digest, w.demands); err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return nil, err
-	}
-	var m ociregistry.Manifest
-	if err := json.Unmarshal(data, &m); err != nil || m.Config.MediaType != moduleType || len(m.Layers) != 2 || m.Layers[1].MediaType != moduleFileType && m.Layers[1].ArtifactType != moduleFileType {
+	m, ok := readManifest(r)
+	if !ok || m.Config.MediaType != moduleType || len(m.Layers) != 2 || m.Layers[1].MediaType != moduleFileType && m.Layers[1].ArtifactType != moduleFileType {
 		return nil, errorf(NotModule, "%s is not a CUE module; operetta push and cue mod publish make one", w.Reference)
 	}
 	if m.Layers[0].Size > maxBlob {
@@ -188,7 +183,8 @@ func fetch(ctx context.Context, from ociregistry.Interface, w wanted) (*Artifact
 		return nil, err
 	}
 	defer blob.Close()
-	if data, err = io.ReadAll(blob); err != nil {
+	data, err := io.ReadAll(blob)
+	if err != nil {
 		return nil, err
 	}
 	files, version, err := unpack(data, w.version)

@@ -1,11 +1,11 @@
 package registry
 
 import (
-	"bytes"
 	"context"
 	"io"
 
 	"cuelabs.dev/go/oci/ociregistry"
+	"cuelabs.dev/go/oci/ociregistry/ocimem"
 	"github.com/opencontainers/go-digest"
 )
 
@@ -21,11 +21,11 @@ func (c checked) GetBlob(ctx context.Context, repo string, d ociregistry.Digest)
 	if err != nil {
 		return nil, err
 	}
-	out, err := readChecked(r, d)
+	out, data, err := readChecked(r, d)
 	if err != nil {
 		return nil, err
 	}
-	return out, checkZip(out.data)
+	return out, checkZip(data)
 }
 
 // GetManifest implements ociregistry.Interface.
@@ -34,7 +34,8 @@ func (c checked) GetManifest(ctx context.Context, repo string, d ociregistry.Dig
 	if err != nil {
 		return nil, err
 	}
-	return readChecked(r, d)
+	out, _, err := readChecked(r, d)
+	return out, err
 }
 
 // GetTag implements ociregistry.Interface.
@@ -43,11 +44,13 @@ func (c checked) GetTag(ctx context.Context, repo, tag string) (ociregistry.Blob
 	if err != nil {
 		return nil, err
 	}
-	return readChecked(r, "")
+	out, _, err := readChecked(r, "")
+	return out, err
 }
 
-// readChecked reads a content. It errors if it is not the one that a digest names, unless that is "".
-func readChecked(r ociregistry.BlobReader, want ociregistry.Digest) (*content, error) {
+// readChecked reads a content, and returns it also as its bytes. It errors if it is not the one that a digest names, unless
+// that is "".
+func readChecked(r ociregistry.BlobReader, want ociregistry.Digest) (ociregistry.BlobReader, []byte, error) {
 	defer r.Close()
 	data, err := io.ReadAll(r)
 	got := digest.FromBytes(data)
@@ -60,32 +63,18 @@ func readChecked(r ociregistry.BlobReader, want ociregistry.Digest) (*content, e
 			want = r.Descriptor().Digest
 		}
 		if want != "" && got != want {
-			return nil, errorf(DigestMismatch, "it has sent %s in place of %s", got, want)
+			return nil, nil, errorf(DigestMismatch, "it has sent %s in place of %s", got, want)
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	desc := r.Descriptor()
 	desc.Digest, desc.Size = got, int64(len(data))
-	return &content{Reader: bytes.NewReader(data), desc: desc, data: data}, nil
+	return ocimem.NewBytesReader(data, desc), data, nil
 }
 
 // isComplete reports whether everything was read, as far as the registry has said how much there is.
 func isComplete(r ociregistry.BlobReader, data []byte) bool {
 	return int64(len(data)) == r.Descriptor().Size
 }
-
-// content is a content that was read.
-type content struct {
-	*bytes.Reader
-
-	desc ociregistry.Descriptor
-	data []byte
-}
-
-// Descriptor implements ociregistry.BlobReader.
-func (c *content) Descriptor() ociregistry.Descriptor { return c.desc }
-
-// Close implements io.Closer.
-func (c *content) Close() error { return nil }

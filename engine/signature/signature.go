@@ -3,7 +3,6 @@ package signature
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -40,24 +39,18 @@ const (
 	NoSignature
 )
 
-// String says what is wrong with a signature.
-func (v Verdict) String() string {
-	switch v {
-	case Valid:
-		return "is valid"
-	case OtherKey:
-		return "was made with another key"
-	case OtherDigest:
-		return "is of another digest"
-	case OtherRepository:
-		return "is for another repository"
-	case Malformed:
-		return "cannot be read"
-	case NoSignature:
-		return "is something else than a signature"
-	}
-	panic(fmt.Sprintf("engine/signature: unknown verdict %d", v))
+// verdicts say what is wrong with signatures.
+var verdicts = [...]string{
+	Valid:           "is valid",
+	OtherKey:        "was made with another key",
+	OtherDigest:     "is of another digest",
+	OtherRepository: "is for another repository",
+	Malformed:       "cannot be read",
+	NoSignature:     "is something else than a signature",
 }
+
+// String says what is wrong with a signature.
+func (v Verdict) String() string { return verdicts[v] }
 
 // What signatures and the bundles with them are in a registry.
 const (
