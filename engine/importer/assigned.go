@@ -23,7 +23,7 @@ func (o *object) isAssigned() bool {
 // chosen returns the spec that somebody applied, as far as kubectl has kept it.
 func (o *object) chosen() map[string]any {
 	var applied map[string]any
-	if json.Unmarshal([]byte(o.GetAnnotations()[lastApplied]), &applied) != nil {
+	if json.Unmarshal([]byte(o.GetAnnotations()[corev1.LastAppliedConfigAnnotation]), &applied) != nil {
 		return nil
 	}
 	spec, _ := applied["spec"].(map[string]any)

@@ -3,13 +3,13 @@ package importer
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/check"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/dryrun/diff"
+	engineobject "operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
 	"operetta.dev/engine/scaffold"
@@ -88,7 +88,7 @@ func (i *importing) differences(out render.Output) []string {
 		switch {
 		case !exists:
 			reasons = append(reasons, fmt.Sprintf("%s would not be rendered", ref))
-		case !reflect.DeepEqual(canonical(want.Object), canonical(got)):
+		case !engineobject.Equal(want.Object, got):
 			for _, f := range mask.Fields(want, &unstructured.Unstructured{Object: got}) {
 				reasons = append(reasons, fmt.Sprintf("%s would be rendered otherwise: %s", ref, f))
 			}

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -84,10 +85,7 @@ func byHabit(a, b string) int {
 		}
 		return len(first)
 	}
-	if d := rank(a) - rank(b); d != 0 {
-		return d
-	}
-	return strings.Compare(a, b)
+	return cmp.Or(rank(a)-rank(b), strings.Compare(a, b))
 }
 
 // list writes a list.

@@ -10,7 +10,6 @@ import (
 
 	"cuelang.org/go/cue/format"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/scaffold"
 	"operetta.dev/engine/source"
 	"sigs.k8s.io/yaml"
@@ -383,17 +382,4 @@ func (i *importing) sample() map[string]any {
 		delete(metadata, "namespace")
 	}
 	return map[string]any{"apiVersion": i.Package.Group + "/" + i.version, "kind": i.Package.Kind, "metadata": metadata, "spec": spec}
-}
-
-// canonical returns a value as it is after JSON.
-func canonical(v any) any {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return v
-	}
-	var out any
-	if err := json.Unmarshal(data, &out); err != nil {
-		return v
-	}
-	return out
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/cluster/memory"
@@ -41,9 +42,6 @@ func (o *object) groupKind() string { return o.GroupVersionKind().GroupKind().St
 
 // serverMetadata is the metadata that an API server maintains, and ownerReferences, which the engine sets.
 var serverMetadata = []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "deletionTimestamp", "selfLink", "ownerReferences"}
-
-// lastApplied is the annotation in which kubectl keeps a copy of the manifest.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // engineMarks begin the labels and annotations with which an operator marks its objects.
 const engineMarks = "operetta.dev/"
@@ -128,10 +126,10 @@ func (o *object) clean() []string {
 			}
 		}
 	}
-	if annotations := o.GetAnnotations(); annotations[lastApplied] != "" {
-		delete(annotations, lastApplied)
+	if annotations := o.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
+		delete(annotations, corev1.LastAppliedConfigAnnotation)
 		o.SetAnnotations(annotations)
-		out = append(out, lastApplied)
+		out = append(out, corev1.LastAppliedConfigAnnotation)
 	}
 	for _, field := range []string{"labels", "annotations"} {
 		found, _, _ := unstructured.NestedMap(o.Object, "metadata", field)

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/ownership"
@@ -74,9 +75,6 @@ type shownFields struct {
 // serverMetadata is the metadata that the API server maintains.
 var serverMetadata = []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}
 
-// lastApplied is the annotation in which kubectl keeps a copy of the manifest.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-
 // ownMarks is the prefix of the engine's annotations and labels.
 const ownMarks = "operetta.dev/"
 
@@ -103,7 +101,7 @@ func (c *comparison) relevant(u *unstructured.Unstructured) any {
 		all, _ := meta[field].(map[string]any)
 		kept := maps.Clone(all)
 		maps.DeleteFunc(kept, func(name string, _ any) bool {
-			return name == lastApplied || name == ownership.AppliedAnnotation || name == ownership.SaltAnnotation || c.created && strings.HasPrefix(name, ownMarks)
+			return name == corev1.LastAppliedConfigAnnotation || name == ownership.AppliedAnnotation || name == ownership.SaltAnnotation || c.created && strings.HasPrefix(name, ownMarks)
 		})
 		if meta[field] = kept; len(kept) == 0 {
 			delete(meta, field)
