@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"operetta.dev/engine/controller"
 	"operetta.dev/engine/crd"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/rbac"
@@ -320,23 +321,8 @@ func objectManifests(objects []any) ([]manifest, error) {
 			return nil, fmt.Errorf("converting %T: %w", o, err)
 		}
 		delete(content, "status")
-		dropNull(content)
+		object.DropNulls(content)
 		out = append(out, manifest{object: content})
 	}
 	return out, nil
-}
-
-// dropNull removes the fields of an object that are null, such as creationTimestamp.
-func dropNull(value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		maps.DeleteFunc(v, func(_ string, field any) bool { return field == nil })
-		for _, field := range v {
-			dropNull(field)
-		}
-	case []any:
-		for _, element := range v {
-			dropNull(element)
-		}
-	}
 }

@@ -141,33 +141,11 @@ func (o *object) clean() []string {
 		}
 	}
 	slices.Sort(out)
-	o.Object, _ = withoutNulls(o.Object).(map[string]any)
+	engineobject.DropNulls(o.Object) // templates of Helm print many
 	if o.scope == cluster.ClusterScoped {
 		o.SetNamespace("")
 	}
 	return out
-}
-
-// withoutNulls returns a value without fields that are null, which an API server takes for fields that are not there.
-// Templates of Helm print many.
-func withoutNulls(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := map[string]any{}
-		for k, value := range v {
-			if value != nil {
-				out[k] = withoutNulls(value)
-			}
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, value := range v {
-			out[i] = withoutNulls(value)
-		}
-		return out
-	}
-	return v
 }
 
 // namespaces returns the namespaces of the objects that name one, sorted.
