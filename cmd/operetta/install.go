@@ -357,7 +357,7 @@ func packageFiles(dirs []string) ([]install.Package, error) {
 	all, err := readNamed(dirs, "as the operator mounts them side by side")
 	var out []install.Package
 	for _, s := range all {
-		out = append(out, install.Package{Name: s.Name(), Dir: s.Dir(), Files: s.Authored()})
+		out = append(out, install.Package{Name: s.Name(), Dir: s.Dir(), Files: s.Texts()})
 	}
 	return out, err
 }

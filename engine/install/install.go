@@ -48,7 +48,7 @@ type Package struct {
 	// Name is its name, and Dir its folder in the module.
 	Name, Dir string
 	// Files are by their paths in the module.
-	Files map[string][]byte
+	Files map[string]string
 }
 
 // The ports of the operator, and the folder below which packages are mounted.
@@ -155,12 +155,12 @@ func keyOf(file string) string { return strings.ReplaceAll(file, "/", "__") }
 func (o Options) configMap(p Package) (*corev1.ConfigMap, error) {
 	out := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: o.named(o.configMapName(p)), Data: map[string]string{}}
 	size := 0
-	for name, data := range p.Files {
+	for name, text := range p.Files {
 		if _, twice := out.Data[keyOf(name)]; twice {
 			return nil, fmt.Errorf("package %s: the files %s and another one would have the same key in a ConfigMap", p.Name, name)
 		}
-		out.Data[keyOf(name)] = string(data)
-		size += len(name) + len(data)
+		out.Data[keyOf(name)] = text
+		size += len(name) + len(text)
 	}
 	if size > maxConfigMap {
 		return nil, fmt.Errorf("package %s: it has %d bytes, and a ConfigMap holds %d; put it into an image of your own", p.Name, size, maxConfigMap)

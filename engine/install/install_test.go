@@ -102,12 +102,12 @@ func TestAPackageThatNoConfigMapHoldsIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		reason string
-		files  map[string][]byte
+		files  map[string]string
 		want   string
 	}{
-		"Fits":      {"most packages are small", map[string][]byte{"shop/a.cue": []byte("a: 1"), "cue.mod/module.cue": nil}, ""},
-		"TooLarge":  {"the API server would reject it", map[string][]byte{"a.cue": make([]byte, 1<<20)}, "package shop: it has 1048581 bytes"},
-		"Collision": {"one of two files would be lost", map[string][]byte{"a/b.cue": nil, "a__b.cue": nil}, "the same key"},
+		"Fits":      {"most packages are small", map[string]string{"shop/a.cue": "a: 1", "cue.mod/module.cue": ""}, ""},
+		"TooLarge":  {"the API server would reject it", map[string]string{"a.cue": strings.Repeat("a", 1<<20)}, "package shop: it has 1048581 bytes"},
+		"Collision": {"one of two files would be lost", map[string]string{"a/b.cue": "", "a__b.cue": ""}, "the same key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

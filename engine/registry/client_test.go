@@ -105,7 +105,7 @@ func TestDependenciesBelongToTheSnapshotAndNeedNoRegistryAfterwards(t *testing.T
 		return out
 	})
 	var got []string
-	for name := range s.Authored() {
+	for name := range s.Texts() {
 		got = append(got, name)
 	}
 	if diff := cmp.Diff(want, got, set); diff != "" {

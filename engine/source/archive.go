@@ -42,11 +42,7 @@ const maxArchive = 6*maxTotalSize + 1<<20
 
 // archiveOf returns the archive of a snapshot of a folder.
 func archiveOf(folder string, s *Snapshot) archive {
-	a := archive{Format: archiveFormat, Folder: folder, Name: s.name, Dir: s.dir, Digest: s.digest, DisplayPrefix: s.prefix, Overlays: s.shown, Kinds: s.kinds, Definitions: s.definitions, Tested: s.tested, Files: map[string]string{}}
-	for name, f := range s.authored {
-		a.Files[name] = string(f.Data)
-	}
-	return a
+	return archive{Format: archiveFormat, Folder: folder, Name: s.name, Dir: s.dir, Digest: s.digest, DisplayPrefix: s.prefix, Overlays: s.shown, Kinds: s.kinds, Definitions: s.definitions, Tested: s.tested, Files: s.Texts()}
 }
 
 // readArchive decodes an archive. It errors when the data is not an archive of this format.

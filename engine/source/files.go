@@ -15,12 +15,3 @@ func Files(name, origin string, files map[string]string) (*Snapshot, error) {
 	}
 	return s, err
 }
-
-// Texts returns the author's files that the package needs, by their names.
-func (s *Snapshot) Texts() map[string]string {
-	out := map[string]string{}
-	for name, f := range s.authored {
-		out[name] = string(f.Data)
-	}
-	return out
-}

@@ -63,12 +63,12 @@ func (s *Snapshot) Origin() string { return s.origin }
 // Digest returns "sha256:" and the hexadecimal digest over the author's files.
 func (s *Snapshot) Digest() string { return s.digest }
 
-// Authored returns the files that the package consists of, by their paths in its module: those of its
-// author, without the contract and the Kubernetes types.
-func (s *Snapshot) Authored() map[string][]byte {
-	out := map[string][]byte{}
+// Texts returns the files that the package consists of, by their paths in its module: those of its author, without the
+// contract and the Kubernetes types.
+func (s *Snapshot) Texts() map[string]string {
+	out := map[string]string{}
 	for name, f := range s.authored {
-		out[name] = f.Data
+		out[name] = string(f.Data)
 	}
 	return out
 }

@@ -70,8 +70,8 @@ var secretFields = syntax.SecretFields
 // lines returns the lines of the files of a package, by the names of the files in messages.
 func lines(p *program.Program) map[string][]string {
 	out := map[string][]string{}
-	for name, content := range p.Snapshot().Authored() {
-		out[p.Snapshot().Display(name)] = strings.Split(string(content), "\n")
+	for name, content := range p.Snapshot().Texts() {
+		out[p.Snapshot().Display(name)] = strings.Split(content, "\n")
 	}
 	return out
 }
