@@ -27,7 +27,7 @@ func (i *importing) compare(ctx context.Context, files []scaffold.File) error {
 	}
 	delete(texts, "sample.yaml")
 	delete(texts, i.Package.Name+source.TestSuffix)
-	snapshot, err := source.Files(i.Package.Name, "import", texts)
+	snapshot, err := source.Loader{}.Files(i.Package.Name, "import", ".", texts)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ type graphTrial struct {
 // try renders the package for its simplest resource. It errors with a RefusedError if there is none.
 func (g *graphImport) try(ctx context.Context, file scaffold.File) (graphTrial, error) {
 	files := map[string]string{path.Base(file.Path): string(file.Content)}
-	snapshot, err := source.Files(g.name, "import", files)
+	snapshot, err := source.Loader{}.Files(g.name, "import", ".", files)
 	if err != nil {
 		return graphTrial{}, err
 	}

@@ -388,7 +388,7 @@ func (s *site) serveFolder(serves bool) {
 	for name, content := range text("Thing", "folder")["source"].(map[string]any)["inline"].(map[string]any) {
 		files[name] = content.(string)
 	}
-	snapshot, err := source.Files("other", "folder x", files)
+	snapshot, err := source.Loader{}.Files("other", "folder x", ".", files)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func TestAnEngineReadsPackagesOfItsContractAndOfEarlierOnes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := source.Files("p", "test", map[string]string{"main.cue": "package p\n\n" + row.contract + "\n"})
+			s, err := source.Loader{}.Files("p", "test", ".", map[string]string{"main.cue": "package p\n\n" + row.contract + "\n"})
 			if err != nil {
 				t.Fatal(err)
 			}

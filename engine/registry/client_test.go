@@ -121,7 +121,7 @@ func TestDependenciesBelongToTheSnapshotAndNeedNoRegistryAfterwards(t *testing.T
 	if s.LanguageOf("cue.mod/pkg/example.com/lib/names/names.cue") != "v0.16.0" || s.LanguageOf("main.cue") != "v0.17.0" {
 		t.Error("a file is not read in the language of its module")
 	}
-	again, err := source.Files("ops", "", s.Texts()) // as a PackageRevision has them
+	again, err := source.Loader{}.Files("ops", "", ".", s.Texts()) // as a PackageRevision has them
 	if err != nil || again.Digest() != s.Digest() {
 		t.Errorf("kept: %v, digest %s, want %s", err, again.Digest(), s.Digest())
 	}

@@ -24,6 +24,8 @@ const (
 	maxReadSize = 64 << 20
 	// maxDirEntries bounds the number of entries of a folder, CUE files or not.
 	maxDirEntries = 10_000
+	// maxFileName bounds the name of a file, in bytes: each folder in it is looked at.
+	maxFileName = 500
 	// maxImports bounds the number of imports that are followed.
 	maxImports = 10_000
 )

@@ -13,7 +13,7 @@ import (
 func TestFilesAreTheSamePackageAsAFolder(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"a.cue": "package a\nimport \"x.example/y\"\n", "cue.mod/module.cue": "module: \"x.example\"\nlanguage: version: \"v0.17.0\"\n", "y/y.cue": "package y\n", "README.md": "text"}
-	s, err := source.Files("shop", "Package shop", files)
+	s, err := source.Loader{}.Files("shop", "Package shop", ".", files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestFilesAreTheSamePackageAsAFolder(t *testing.T) {
 	if diff := cmp.Diff(want, s.Texts()); diff != "" {
 		t.Errorf("the files that are needed (-want +got):\n%s", diff)
 	}
-	again, err := source.Files("other", "", s.Texts())
+	again, err := source.Loader{}.Files("other", "", ".", s.Texts())
 	if err != nil || again.Digest() != s.Digest() || s.Name() != "shop" || s.Origin() != "Package shop" {
 		t.Errorf("%v: what is kept has the digest %s, and what was read %s, of %s", err, again.Digest(), s.Digest(), s.Name())
 	}
@@ -56,14 +56,14 @@ func TestFilesThatAreNoPackageAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := source.Files("a", "", row.files)
+			_, err := source.Loader{}.Files("a", "", ".", row.files)
 			limit, ok := errors.AsType[*source.LimitError](err)
 			if !ok || !strings.Contains(limit.Error(), row.says) {
 				t.Errorf("%s: the error is %v", row.reason, err)
 			}
 		})
 	}
-	if _, err := source.Files("a", "", map[string]string{"a.txt": good}); !errors.Is(err, source.ErrNoFiles) {
+	if _, err := (source.Loader{}).Files("a", "", ".", map[string]string{"a.txt": good}); !errors.Is(err, source.ErrNoFiles) {
 		t.Errorf("without CUE files the error is %v", err)
 	}
 }

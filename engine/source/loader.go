@@ -32,10 +32,10 @@ type Loader struct {
 	Definitions []map[string]any
 }
 
-// Folder is the function Folder.
+// Folder returns a snapshot of the package in a folder. It errors when the folder has no package, or one that exceeds a limit.
 func (l Loader) Folder(dir string) (*Snapshot, error) { return l.NewReader(dir).Read() }
 
-// FolderWithTests is the function FolderWithTests.
+// FolderWithTests is Folder for a package with its tests.
 func (l Loader) FolderWithTests(dir string) (*Snapshot, error) {
 	r := l.NewReader(dir)
 	r.tests = true
@@ -56,7 +56,8 @@ func (l Loader) Module(name, origin, dir string, fsys fs.FS) (*Snapshot, error) 
 	return s, nil
 }
 
-// Files is the function Files for the package in a folder of the module.
+// Files is Module for a module that is given as the texts of its files. It also errors if a name is not that of a file within
+// the module.
 func (l Loader) Files(name, origin, dir string, files map[string]string) (*Snapshot, error) {
 	if len(files) > maxFiles {
 		return nil, &LimitError{".", fmt.Sprintf("it has more than %d files", maxFiles)}

@@ -225,7 +225,7 @@ func TestOverlaysDoNotShareNames(t *testing.T) {
 		}
 		return o
 	}
-	s, err := source.Files("shop", "", map[string]string{"shop.cue": "package shop\n"})
+	s, err := source.Loader{}.Files("shop", "", ".", map[string]string{"shop.cue": "package shop\n"})
 	if err != nil {
 		t.Fatal(err)
 	}

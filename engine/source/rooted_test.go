@@ -48,7 +48,7 @@ func TestAPackageMayBecomeTheRootOfItsModule(t *testing.T) {
 			t.Errorf("the declaration lacks %s:\n%s", want, module)
 		}
 	}
-	got, err := source.Files("shop", "", files)
+	got, err := source.Loader{}.Files("shop", "", ".", files)
 	if err != nil {
 		t.Fatal(err)
 	}
