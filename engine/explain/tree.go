@@ -34,9 +34,9 @@ func (r Resource) Tree(ink Ink, now time.Time) string {
 	}
 	d := drawing{r, ink, now}
 	// Edges that an operator wrote have no cycle, and a forged status is drawn without edges.
-	picture, err := d.graph(true).Tree(d.style())
+	picture, err := d.graph(true).Tree(d.lines)
 	if err != nil {
-		picture, _ = d.graph(false).Tree(d.style())
+		picture, _ = d.graph(false).Tree(d.lines)
 	}
 	b.WriteString(picture)
 	if out := r.excluded(); len(out) > 0 {
@@ -112,30 +112,25 @@ func (d drawing) graph(edges bool) *graph.Graph[string, string] {
 	return g
 }
 
-func (d drawing) style() graph.Style[string] {
-	return graph.Style[string]{Label: d.label, Lines: d.lines}
-}
-
 func (d drawing) component(name string) Component {
 	i := slices.IndexFunc(d.resource.Components, func(c Component) bool { return c.Name == name })
 	return d.resource.Components[i]
 }
 
 // label is the line of a component: its state, the reason for it and since when.
-func (d drawing) label(name string) string {
-	c := d.component(name)
+func (d drawing) label(c Component) string {
 	mark, colour := d.state(c.State)
-	out := name + "  " + colour(mark+" "+string(c.State))
+	out := c.Name + "  " + colour(mark+" "+string(c.State))
 	if c.Since != nil {
 		out += "  " + d.ink.Dim(text(string(c.Reason), "for "+age(*c.Since, d.now)))
 	}
 	return out
 }
 
-// lines are those below a component: what it waits for, what waits for it, and its objects.
+// lines are that of a component, and below it what it waits for, what waits for it, and its objects.
 func (d drawing) lines(name string) []string {
-	var out []string
 	c := d.component(name)
+	out := []string{d.label(c)}
 	if c.State != status.Verified {
 		if c.Message != "" {
 			out = append(out, redact.OneLine(c.Message))

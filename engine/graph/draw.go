@@ -3,17 +3,8 @@ package graph
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 )
-
-// A Style says how nodes are drawn. The zero value is usable.
-type Style[N cmp.Ordered] struct {
-	// Label is the text of a node; nil prints the node itself.
-	Label func(N) string
-	// Lines returns the lines below a node, such as its objects; nil draws none.
-	Lines func(N) []string
-}
 
 // Tree draws the graph as a tree for a terminal, with dependencies above what needs them:
 //
@@ -25,13 +16,14 @@ type Style[N cmp.Ordered] struct {
 //
 // Each node is drawn once, below the dependency that comes last in the order: that is the one
 // that it waits for. Its other dependencies follow its label, unless they are above it in the
-// tree. Tree errors like [Graph.Order].
-func (g *Graph[N, E]) Tree(style Style[N]) (string, error) {
+// tree. text returns the label of a node and the lines below it, such as its objects; nil prints the node itself.
+// Tree errors like [Graph.Order].
+func (g *Graph[N, E]) Tree(text func(N) []string) (string, error) {
 	order, err := g.sort()
 	if err != nil {
 		return "", err
 	}
-	t := &tree[N, E]{g: g, style: style, parent: make([]int, len(g.nodes)), kids: make([][]int, len(g.nodes))}
+	t := &tree[N, E]{g: g, text: text, parent: make([]int, len(g.nodes)), kids: make([][]int, len(g.nodes))}
 	place := make([]int, len(order))
 	for at, i := range order {
 		place[i] = at
@@ -58,7 +50,7 @@ func (g *Graph[N, E]) Tree(style Style[N]) (string, error) {
 
 type tree[N cmp.Ordered, E any] struct {
 	g      *Graph[N, E]
-	style  Style[N]
+	text   func(N) []string
 	parent []int
 	kids   [][]int
 	b      strings.Builder
@@ -66,13 +58,13 @@ type tree[N cmp.Ordered, E any] struct {
 
 // draw writes a node with the prefix first, and everything below it with the prefix rest.
 func (t *tree[N, E]) draw(i int, first, rest string) {
-	label, lines := t.style.text(t.g.nodes[i])
-	t.line(first, label+t.also(i))
+	text := linesOf(t.g.nodes[i], t.text)
+	t.line(first, text[0]+t.also(i))
 	gutter := rest + "  "
 	if len(t.kids[i]) > 0 {
 		gutter = rest + "│ "
 	}
-	for _, l := range lines {
+	for _, l := range text[1:] {
 		t.line(gutter, "· "+l)
 	}
 	for at, kid := range t.kids[i] {
@@ -107,23 +99,16 @@ func (t *tree[N, E]) also(i int) string {
 	return "  (also after " + strings.Join(names, ", ") + ")"
 }
 
-// text returns the label and the lines of a node. All but the first line of a label become lines
+// linesOf returns the label and the lines of a node. All but the first line of a label become lines
 // of the node, so that no text can break the drawing.
-func (s Style[N]) text(n N) (label string, lines []string) {
-	label = fmt.Sprint(n)
-	if s.Label != nil {
-		label = s.Label(n)
+func linesOf[N any](n N, text func(N) []string) []string {
+	if text == nil {
+		text = func(n N) []string { return []string{fmt.Sprint(n)} }
 	}
-	all := split(label)
-	if s.Lines != nil {
-		for _, l := range s.Lines(n) {
-			all = append(all, split(l)...)
-		}
+	var out []string
+	for _, t := range text(n) {
+		t = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(t)
+		out = append(out, strings.Split(t, "\n")...)
 	}
-	return all[0], all[1:]
-}
-
-func split(text string) []string {
-	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
-	return slices.Collect(strings.SplitSeq(text, "\n"))
+	return out
 }

@@ -13,8 +13,8 @@ import (
 // everything is all answers of a graph as one text.
 func everything(g *graph.Graph[string, string]) string {
 	order, err := g.Order()
-	tree, _ := g.Tree(graph.Style[string]{})
-	return fmt.Sprintln(order, err, g.Edges()) + tree + g.Mermaid(graph.Style[string]{})
+	tree, _ := g.Tree(nil)
+	return fmt.Sprintln(order, err, g.Edges()) + tree + g.Mermaid(nil)
 }
 
 func TestDrawing(t *testing.T) {
@@ -22,7 +22,7 @@ func TestDrawing(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		graph   *graph.Graph[string, string]
-		style   graph.Style[string]
+		text    func(string) []string
 		tree    string
 		mermaid string
 	}{
@@ -64,10 +64,7 @@ flowchart TD
 		"WithObjects": {
 			reason: "lines stay within the branch of their node",
 			graph:  build(t, "db web job ingress", "web>db", "job>db", "ingress>web"),
-			style: graph.Style[string]{
-				Label: func(n string) string { return n + "  Ready" },
-				Lines: func(n string) []string { return []string{"Deployment/" + n, "Service/" + n} },
-			},
+			text:   func(n string) []string { return []string{n + "  Ready", "Deployment/" + n, "Service/" + n} },
 			tree: `
 db  Ready
 │ · Deployment/db
@@ -96,9 +93,7 @@ flowchart TD
 		"HostileText": {
 			reason: "no text of a user breaks out of its place",
 			graph:  build(t, "a b", "b>a"),
-			style: graph.Style[string]{
-				Label: func(n string) string { return n + "\"] <b>#\r\nn9 & `x`" },
-			},
+			text:   func(n string) []string { return []string{n + "\"] <b>#\r\nn9 & `x`"} },
 			tree: `
 a"] <b>#
 │ · n9 & ` + "`x`" + `
@@ -116,14 +111,14 @@ flowchart TD
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tree, err := c.graph.Tree(c.style)
+			tree, err := c.graph.Tree(c.text)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(strings.TrimPrefix(c.tree, "\n"), tree); diff != "" {
 				t.Errorf("%s\ntree (-want +got):\n%s", c.reason, diff)
 			}
-			if diff := cmp.Diff(strings.TrimPrefix(c.mermaid, "\n"), c.graph.Mermaid(c.style)); diff != "" {
+			if diff := cmp.Diff(strings.TrimPrefix(c.mermaid, "\n"), c.graph.Mermaid(c.text)); diff != "" {
 				t.Errorf("%s\nmermaid (-want +got):\n%s", c.reason, diff)
 			}
 		})
@@ -132,7 +127,7 @@ flowchart TD
 
 func TestMermaidDrawsACycle(t *testing.T) {
 	t.Parallel()
-	got := build(t, "a b", "a>b", "b>a").Mermaid(graph.Style[string]{})
+	got := build(t, "a b", "a>b", "b>a").Mermaid(nil)
 	want := "flowchart TD\n  n0[\"a\"]\n  n1[\"b\"]\n  n0 --> n1\n  n1 --> n0\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -14,9 +14,7 @@ func Example() {
 			fmt.Println(err)
 		}
 	}
-	tree, err := g.Tree(graph.Style[string]{Lines: func(n string) []string {
-		return []string{"ConfigMap/" + n}
-	}})
+	tree, err := g.Tree(func(n string) []string { return []string{n, "ConfigMap/" + n} })
 	fmt.Print(tree, err)
 	// Output:
 	// config

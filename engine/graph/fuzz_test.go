@@ -31,7 +31,7 @@ func FuzzGraph(f *testing.F) {
 			return
 		}
 		checkOrder(t, g, order)
-		tree, err := g.Tree(graph.Style[int]{})
+		tree, err := g.Tree(nil)
 		if err != nil || strings.Count(tree, "\n") != n {
 			t.Fatalf("every node has one line: %v\n%s", err, tree)
 		}

@@ -169,7 +169,7 @@ func TestOrderReportsEveryCycleWithItsOrigins(t *testing.T) {
 			if diff := cmp.Diff(c.path, cycle.Path); diff != "" {
 				t.Errorf("%s\npath (-want +got):\n%s", c.reason, diff)
 			}
-			if _, err := g.Tree(graph.Style[string]{}); err == nil {
+			if _, err := g.Tree(nil); err == nil {
 				t.Errorf("%s\ntree found no cycle", c.reason)
 			}
 		})

@@ -7,18 +7,17 @@ import (
 
 // Mermaid returns the graph as a Mermaid flowchart, top to bottom in the order of a rollout: an
 // arrow leads from a node to what needs it. Parallel edges become one arrow. It also draws a
-// graph with cycles, because a picture explains them best.
-func (g *Graph[N, E]) Mermaid(style Style[N]) string {
+// graph with cycles, because a picture explains them best. text is as for Tree.
+func (g *Graph[N, E]) Mermaid(text func(N) []string) string {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
 	for i, n := range g.nodes {
-		label, lines := style.text(n)
-		text := make([]string, 0, 1+len(lines))
-		for _, l := range append([]string{label}, lines...) {
-			text = append(text, mermaidText.Replace(l))
+		lines := linesOf(n, text)
+		for i, l := range lines {
+			lines[i] = mermaidText.Replace(l)
 		}
 		// The identifier is a number: a name may hold any character, or be a keyword.
-		fmt.Fprintf(&b, "  n%d[\"%s\"]\n", i, strings.Join(text, "<br/>"))
+		fmt.Fprintf(&b, "  n%d[\"%s\"]\n", i, strings.Join(lines, "<br/>"))
 	}
 	for i := range g.nodes {
 		last := -1

@@ -37,10 +37,10 @@ func undecided(components []program.Component) []rollout.ComponentPreview {
 
 // Tree draws the components and their objects for a terminal, dependencies first. It errors if the
 // dependencies have a cycle.
-func (o Output) Tree() (string, error) { return o.dag().Tree(o.style()) }
+func (o Output) Tree() (string, error) { return o.dag().Tree(o.lines()) }
 
 // Mermaid returns the components and their objects as a Mermaid flowchart.
-func (o Output) Mermaid() string { return o.dag().Mermaid(o.style()) }
+func (o Output) Mermaid() string { return o.dag().Mermaid(o.lines()) }
 
 // dag returns the graph of the components; each edge carries where it is written.
 func (o Output) dag() *graph.Graph[string, fault.Position] {
@@ -73,18 +73,20 @@ func (o Output) byName() map[string]rollout.ComponentPreview {
 	return out
 }
 
-func (o Output) style() graph.Style[string] {
+// lines returns what says the lines of a component by its name: its label and its objects.
+func (o Output) lines() func(string) []string {
 	byName := o.byName()
-	return graph.Style[string]{
-		Label: func(name string) string {
-			c := byName[name]
-			if c.State == "" || c.State == status.Applied || c.State == status.Verified || c.Reason == status.ReasonDependency {
-				return name // there is nothing to say about it
-			}
-			return fmt.Sprintf("%s [%s]", name, c.State)
-		},
-		Lines: func(name string) []string { return objectLines(byName[name].Source) },
+	return func(name string) []string {
+		return append([]string{label(byName[name])}, objectLines(byName[name].Source)...)
 	}
+}
+
+// label returns the name of a component, with its state if there is something to say about it.
+func label(c rollout.ComponentPreview) string {
+	if c.State == "" || c.State == status.Applied || c.State == status.Verified || c.Reason == status.ReasonDependency {
+		return c.Name
+	}
+	return fmt.Sprintf("%s [%s]", c.Name, c.State)
 }
 
 // objectLines names each object by kind and name, or by its name in the package while the other one

@@ -9,17 +9,17 @@ import (
 // Picture returns the components, their objects and their dependencies, to be drawn.
 func (o Output) Picture(title string) picture.Picture {
 	out := picture.Picture{Title: title}
-	style, components, places := o.style(), o.byName(), map[string]int{}
+	components, places := o.byName(), map[string]int{}
 	for _, c := range o.Components {
 		if _, shown := components[c.Name]; !shown {
 			continue
 		}
 		places[c.Name] = len(out.Nodes)
 		n := picture.Node{Title: c.Name}
-		if style.Label(c.Name) != c.Name {
+		if label(c) != c.Name {
 			n.State, n.Tone = string(c.State), explain.ToneOf(c.State)
 		}
-		for _, line := range style.Lines(c.Name) {
+		for _, line := range objectLines(c.Source) {
 			n.Lines = append(n.Lines, picture.Line{Text: line, Tone: lineTone(n.Tone)})
 		}
 		out.Nodes = append(out.Nodes, n)

@@ -26,7 +26,7 @@ func (v view) draw(ink screen.Ink) []string {
 	phase := phaseInk(ink, r.Status.Phase)(r.Status.Phase)
 	lines := []string{title + "  " + phase + "  " + ink.Dim(r.Status.ComponentsReady+" components")}
 	// Edges that the operator wrote have no cycle.
-	picture, _ := v.graph().Tree(v.style(ink))
+	picture, _ := v.graph().Tree(v.text(ink))
 	for line := range strings.Lines(picture) {
 		lines = append(lines, strings.TrimSuffix(line, "\n"))
 	}
@@ -69,11 +69,9 @@ func (v view) excluded() []string {
 	return out
 }
 
-func (v view) style(ink screen.Ink) graph.Style[string] {
-	return graph.Style[string]{
-		Label: func(name string) string { return v.label(ink, name) },
-		Lines: func(name string) []string { return v.lines(ink, name) },
-	}
+// text returns what says the lines of a component.
+func (v view) text(ink screen.Ink) func(string) []string {
+	return func(name string) []string { return append([]string{v.label(ink, name)}, v.lines(ink, name)...) }
 }
 
 func (v view) component(name string) component {
