@@ -22,6 +22,7 @@ import (
 	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/redact"
 )
 
 // A Snapshot is a cluster as it is.
@@ -373,7 +374,7 @@ func (o Options) guarded(ctx context.Context, s subject) (out Resource, err erro
 	}()
 	out, err = o.resource(ctx, s)
 	if err != nil && unreadable(err) {
-		failing.Problems = []Problem{{Message: diff.Printable(err.Error())}}
+		failing.Problems = []Problem{{Message: redact.Printable(err.Error())}}
 		return failing, nil
 	}
 	return out, err

@@ -15,6 +15,7 @@ import (
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
+	"operetta.dev/engine/redact"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
@@ -201,7 +202,7 @@ func (t *trial) change() []Problem {
 func (t *trial) refused(u *unstructured.Unstructured, err error) []Problem {
 	said, failed := t.New.Evaluator().Evaluate(program.Session{CR: u.Object})
 	if failed != nil || len(said.Invalid) == 0 {
-		return []Problem{{Message: diff.Printable(err.Error())}}
+		return []Problem{{Message: redact.Printable(err.Error())}}
 	}
 	var out []Problem
 	for _, f := range said.Invalid {

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"operetta.dev/engine/dryrun/diff"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/fieldpath"
 	"operetta.dev/engine/object"
@@ -105,7 +104,7 @@ func (a *asking) line(at fault.Position) Line {
 
 // source returns a source as it is shown.
 func (a *asking) source(s program.Source) Source {
-	out := Source{Path: diff.Printable(syntax.Reference{Path: s.Path}.String()), Object: diff.Printable(s.Object), By: s.By, From: Unset}
+	out := Source{Path: redact.Printable(syntax.Reference{Path: s.Path}.String()), Object: redact.Printable(s.Object), By: s.By, From: Unset}
 	out.Path = strings.ReplaceAll(out.Path, `."*"`, "[*]")
 	out.Value = a.show(s.Value, s.Secret)
 	switch {

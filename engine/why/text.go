@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
-	"operetta.dev/engine/dryrun/diff"
 	"operetta.dev/engine/explain"
 	"operetta.dev/engine/redact"
 )
@@ -60,7 +59,7 @@ func equals(known bool, value any) string {
 	if err != nil {
 		return ""
 	}
-	shown := []rune(diff.Printable(string(text)))
+	shown := []rune(redact.Printable(string(text)))
 	if len(shown) > maxValue {
 		return " = " + string(shown[:maxValue]) + "…"
 	}
@@ -69,7 +68,7 @@ func equals(known bool, value any) string {
 
 // text returns a line of the package.
 func (l Line) text(ink explain.Ink) string {
-	return fmt.Sprintf("%s  %s", ink.Dim(fmt.Sprintf("%s:%d", l.File, l.Line)), diff.Printable(l.Text))
+	return fmt.Sprintf("%s  %s", ink.Dim(fmt.Sprintf("%s:%d", l.File, l.Line)), redact.Printable(l.Text))
 }
 
 // origin says in words how a source came to its value.
@@ -109,9 +108,9 @@ func (l *Live) text(b *strings.Builder, ink explain.Ink, written bool, now time.
 		fmt.Fprintf(b, "  %s\n", "no manager owns it: the API server has set it")
 	}
 	for _, o := range l.Owners {
-		line := "owned by " + diff.Printable(o.Manager) + "  " + o.Operation
+		line := "owned by " + redact.Printable(o.Manager) + "  " + o.Operation
 		if o.Subresource != "" {
-			line += " of " + diff.Printable(o.Subresource)
+			line += " of " + redact.Printable(o.Subresource)
 		}
 		if o.Parts {
 			line += ", in parts"

@@ -12,6 +12,7 @@ import (
 	jsonpath "operetta.dev/engine/fieldpath"
 	"operetta.dev/engine/history"
 	"operetta.dev/engine/ownership"
+	"operetta.dev/engine/redact"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -84,7 +85,7 @@ func timeOf(m metav1.ManagedFieldsEntry) time.Time {
 }
 
 func changeOf(m metav1.ManagedFieldsEntry) history.Change {
-	return history.Change{Manager: history.Truncate(diff.Printable(m.Manager)), Operation: string(m.Operation)}
+	return history.Change{Manager: history.Truncate(redact.Printable(m.Manager)), Operation: string(m.Operation)}
 }
 
 // A writer is a field manager, with the fields that it owns.

@@ -83,17 +83,9 @@ func (c *comparison) relevant(u *unstructured.Unstructured) any {
 	if u == nil {
 		return nil
 	}
-	out := maps.Clone(u.Object)
-	for _, field := range []string{"apiVersion", "kind", "status"} {
-		delete(out, field)
-	}
-	meta := map[string]any{}
-	if all, ok := out["metadata"].(map[string]any); ok {
-		meta = maps.Clone(all)
-	}
-	for _, field := range append([]string{"name", "namespace"}, serverMetadata...) {
-		delete(meta, field)
-	}
+	out := without(u, append([]string{"name", "namespace"}, serverMetadata...)...)
+	delete(out, "status")
+	meta, _ := out["metadata"].(map[string]any)
 	if c.created {
 		delete(meta, "ownerReferences") // a created object always refers to its owner
 	}
@@ -103,12 +95,27 @@ func (c *comparison) relevant(u *unstructured.Unstructured) any {
 		maps.DeleteFunc(kept, func(name string, _ any) bool {
 			return name == corev1.LastAppliedConfigAnnotation || name == ownership.AppliedAnnotation || name == ownership.SaltAnnotation || c.created && strings.HasPrefix(name, ownMarks)
 		})
-		if meta[field] = kept; len(kept) == 0 {
-			delete(meta, field)
+		if delete(meta, field); len(kept) > 0 {
+			meta[field] = kept
 		}
 	}
-	if out["metadata"] = meta; len(meta) == 0 {
+	if len(meta) == 0 {
 		delete(out, "metadata")
+	}
+	return out
+}
+
+// without returns the fields of an object that say nothing of its kind, without some of its metadata.
+func without(u *unstructured.Unstructured, metadata ...string) map[string]any {
+	out := maps.Clone(u.Object)
+	delete(out, "apiVersion")
+	delete(out, "kind")
+	if all, is := out["metadata"].(map[string]any); is {
+		meta := maps.Clone(all)
+		for _, field := range metadata {
+			delete(meta, field)
+		}
+		out["metadata"] = meta
 	}
 	return out
 }
@@ -221,6 +228,11 @@ func (c *shownFields) reordered(at path) {
 
 // add implements finder.
 func (c *shownFields) add(at path, before, after any) {
+	c.fields = append(c.fields, c.field(at, before, after))
+}
+
+// field returns a field with two values as it is shown.
+func (c *shownFields) field(at path, before, after any) Field {
 	f := Field{Path: c.mask.Text(at.String())}
 	switch {
 	case c.secret && (at.begins("data") || at.begins("stringData")):
@@ -231,7 +243,7 @@ func (c *shownFields) add(at path, before, after any) {
 	default:
 		f.Before, f.After = c.mask.pair(before, after)
 	}
-	c.fields = append(c.fields, f)
+	return f
 }
 
 func hidden(value any) string {

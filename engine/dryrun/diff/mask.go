@@ -47,10 +47,7 @@ func mayBeSecret(u *unstructured.Unstructured) bool {
 
 // Text returns a text without the values of Secrets, and without characters that a terminal would
 // act on.
-func (m *Mask) Text(text string) string { return Printable(m.redactor().Text(text)) }
-
-// Printable is redact.Printable.
-func Printable(text string) string { return redact.Printable(text) }
+func (m *Mask) Text(text string) string { return redact.Printable(m.redactor().Text(text)) }
 
 const (
 	// maxShown is the maximum number of characters of a value that are shown.
@@ -86,7 +83,7 @@ func (m *Mask) one(value any) string {
 	case string:
 		return excerpt(m.redactor().Text(v), 0)
 	}
-	text := Printable(encode(m.redactor().Data(value)))
+	text := redact.Printable(encode(m.redactor().Data(value)))
 	if runes := []rune(text); len(runes) > maxShown {
 		return string(runes[:maxShown]) + "…"
 	}
@@ -135,7 +132,7 @@ func show(value any) string {
 	if text, ok := value.(string); ok && plain.MatchString(text) {
 		return text
 	}
-	return Printable(encode(value))
+	return redact.Printable(encode(value))
 }
 
 // encode returns a value as JSON.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"operetta.dev/engine/fieldpath"
+	"operetta.dev/engine/redact"
 )
 
 // A path is the path of a field.
@@ -26,7 +27,7 @@ func (p path) field(name string) path {
 	if plain.MatchString(name) {
 		return p.and(step{name, "." + name, fieldpath.Part{Field: name}})
 	}
-	return p.and(step{name, "[" + Printable(strconv.Quote(name)) + "]", fieldpath.Part{Field: name}})
+	return p.and(step{name, "[" + redact.Printable(strconv.Quote(name)) + "]", fieldpath.Part{Field: name}})
 }
 
 func (p path) index(i int) path {

@@ -1,10 +1,9 @@
 package diff
 
 import (
-	"maps"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/fieldpath"
+	"operetta.dev/engine/redact"
 )
 
 // A ChangedPath is the path of a field that differs, without its values.
@@ -20,27 +19,12 @@ type ChangedPath struct {
 func Paths(before, after *unstructured.Unstructured) []ChangedPath {
 	found := &changedPaths{secret: mayBeSecret(before) || mayBeSecret(after)}
 	c := &comparison{found: found}
-	c.compare(nil, written(before), written(after))
+	c.compare(nil, without(before, bookkeeping...), without(after, bookkeeping...))
 	return found.paths
 }
 
 // bookkeeping is the metadata that every write changes, or that none can.
 var bookkeeping = []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink", "name", "namespace"}
-
-// written returns what somebody may have written of an object.
-func written(u *unstructured.Unstructured) any {
-	out := maps.Clone(u.Object)
-	delete(out, "apiVersion")
-	delete(out, "kind")
-	if all, is := out["metadata"].(map[string]any); is {
-		meta := maps.Clone(all)
-		for _, field := range bookkeeping {
-			delete(meta, field)
-		}
-		out["metadata"] = meta
-	}
-	return out
-}
 
 // changedPaths are the differences without their values.
 type changedPaths struct {
@@ -54,7 +38,7 @@ func (c *changedPaths) add(at path, _, _ any) {
 	if c.secret && len(at) > 1 && (at.begins("data") || at.begins("stringData")) {
 		shown = at[:1].field(mask)
 	}
-	c.paths = append(c.paths, ChangedPath{Printable(shown.String()), at.parts()})
+	c.paths = append(c.paths, ChangedPath{redact.Printable(shown.String()), at.parts()})
 }
 
 // reordered implements finder.

@@ -65,17 +65,8 @@ func relevantTo(u *unstructured.Unstructured) any {
 	if u == nil {
 		return nil
 	}
-	out := maps.Clone(u.Object)
-	for _, field := range []string{"apiVersion", "kind", "status"} {
-		delete(out, field)
-	}
-	if meta, ok := out["metadata"].(map[string]any); ok {
-		meta = maps.Clone(meta)
-		for _, field := range append([]string{"name", "namespace", "ownerReferences"}, serverMetadata...) {
-			delete(meta, field)
-		}
-		out["metadata"] = meta
-	}
+	out := without(u, append([]string{"name", "namespace", "ownerReferences"}, serverMetadata...)...)
+	delete(out, "status")
 	return out
 }
 
@@ -217,13 +208,9 @@ func keyIn(key string, entry any) any {
 
 // add adds one field.
 func (r *rendered) add(at place, live, applied any) {
-	r.shown.fields = nil
-	r.shown.add(at.text, live, applied)
-	for _, f := range r.shown.fields {
-		d := Difference{Field: f}
-		if live != nil {
-			d.Managers = r.Managers.Of(at.fields)
-		}
-		r.out = append(r.out, d)
+	d := Difference{Field: r.shown.field(at.text, live, applied)}
+	if live != nil {
+		d.Managers = r.Managers.Of(at.fields)
 	}
+	r.out = append(r.out, d)
 }
