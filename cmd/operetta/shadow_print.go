@@ -44,25 +44,22 @@ func (p *shadowText) Resource(r shadow.Resource) {
 
 // Gone implements shadow.Printer.
 func (p *shadowText) Gone(kind schema.GroupKind, namespace, name string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	printLinef(p.out, "%s  %s", cluster.Ref{GroupVersionKind: kind.WithVersion(""), Namespace: namespace, Name: name}, p.ink.Dim("is gone"))
+	p.linef(p.out, "%s  %s", cluster.Ref{GroupVersionKind: kind.WithVersion(""), Namespace: namespace, Name: name}, p.ink.Dim("is gone"))
 }
 
 // Summary implements shadow.Printer.
 func (p *shadowText) Summary(s shadow.Summary) { p.say(s.String()) }
 
-func (p *shadowText) say(text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	printLinef(p.out, "%s", text)
-}
+func (p *shadowText) say(text string) { p.linef(p.out, "%s", text) }
 
 // Note implements shadow.Printer.
-func (p *shadowText) Note(text string) {
+func (p *shadowText) Note(text string) { p.linef(p.err, "note: %s", text) }
+
+// linef prints a line.
+func (p *shadowText) linef(w io.Writer, format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	printLinef(p.err, "note: %s", text)
+	printLinef(w, format, args...)
 }
 
 // shadowLines prints an object a line.

@@ -8,12 +8,12 @@ import (
 	"io"
 	"maps"
 	"os"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/plan"
 	"operetta.dev/engine/source"
 )
 
@@ -158,8 +158,8 @@ func (c *Capsule) encode() ([]byte, error) {
 	return append(out, '\n'), err
 }
 
-// dump returns what the reconcile has read. It errors if the capsule is not the one that was written.
-func (c *Capsule) dump() (*plan.Dump, error) { return plan.DecodeDump(bytes.NewReader(c.Objects)) }
-
 // configMap returns the name of the configuration, which may be none.
-func (c *Capsule) configMap() types.NamespacedName { return configMapOf(c.ConfigMap) }
+func (c *Capsule) configMap() types.NamespacedName {
+	namespace, name, _ := strings.Cut(c.ConfigMap, "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}

@@ -1,17 +1,16 @@
 package capsule
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/dryrun"
@@ -60,7 +59,7 @@ func (d Decision) convertNumbers() error {
 // the capsule. It also returns what the version asks for and the capsule lacks. It errors if the capsule cannot be
 // read, if the package is for another kind, or if the package cannot be evaluated.
 func (c *Capsule) Decide(ctx context.Context, v plan.Version) (Decision, []string, error) {
-	d, err := c.dump()
+	d, err := plan.DecodeDump(bytes.NewReader(c.Objects))
 	if err != nil {
 		return Decision{}, nil, fmt.Errorf("what the capsule has read: %w", err)
 	}
@@ -192,10 +191,4 @@ func writeOf(e cluster.ObjectChange) ObjectWrite {
 		out.Manifest = u.Object
 	}
 	return out
-}
-
-// configMapOf returns the name in a text as "namespace/name", or none for "".
-func configMapOf(text string) types.NamespacedName {
-	namespace, name, _ := strings.Cut(text, "/")
-	return types.NamespacedName{Namespace: namespace, Name: name}
 }

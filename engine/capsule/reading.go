@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
@@ -83,9 +82,7 @@ func (r *Reading) list(s cluster.Selection, all []*unstructured.Unstructured) {
 func (r *Reading) act(w cluster.Write, err error) {
 	a := RecordedWrite{Verb: w.Verb, Object: w.Ref.String()}
 	if err != nil {
-		if a.Refused = string(apierrors.ReasonForError(err)); a.Refused == "" {
-			a.Refused = "error" // its text may quote what was written
-		}
+		a.Refused = failure(err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

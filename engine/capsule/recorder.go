@@ -178,7 +178,7 @@ func isAnnotated(reading *Reading, ref cluster.Ref) bool {
 	return reading.objects[ref.Identity()].GetAnnotations()[Annotation] == "true"
 }
 
-// failure returns why a reconcile is retried, without the text of the API server, which may quote what was written.
+// failure returns why a reconcile is retried or a write is refused, without the text of the API server, which may quote what was written.
 func failure(err error) string {
 	if reason := apierrors.ReasonForError(err); reason != "" {
 		return string(reason)

@@ -16,7 +16,7 @@ type CachingProgram struct {
 	rollouts map[template.Key]program.Rollout
 }
 
-// NewCachingProgram returns a Remembering that has evaluated nothing yet.
+// NewCachingProgram returns a CachingProgram that has evaluated nothing yet.
 func NewCachingProgram(p *program.Program) *CachingProgram {
 	return &CachingProgram{p, map[template.Key]program.Rollout{}}
 }

@@ -105,7 +105,7 @@ func (s *Server) Run(ctx context.Context, queue []*unstructured.Unstructured, sh
 		if number > maxResources {
 			return fmt.Errorf("the dry run ends after %d custom resources: does a package render resources of its own kind?", maxResources)
 		}
-		step := s.reconcile(ctx, queue[0])
+		step := s.Reconcile(ctx, queue[0])
 		step.Number = number
 		show(step)
 		below, err := s.subsystems(ctx, step.Changes)
@@ -117,14 +117,9 @@ func (s *Server) Run(ctx context.Context, queue []*unstructured.Unstructured, sh
 	return nil
 }
 
-// Reconcile reconciles one custom resource, and none of the packages that it would have written.
+// Reconcile reconciles one custom resource, and none of the packages that it would have written. It takes the resource
+// from memory: its status and its finalizers are written there.
 func (s *Server) Reconcile(ctx context.Context, resource *unstructured.Unstructured) Step {
-	return s.reconcile(ctx, resource)
-}
-
-// reconcile reconciles a custom resource, which it takes from memory: its status and its
-// finalizers are written there.
-func (s *Server) reconcile(ctx context.Context, resource *unstructured.Unstructured) Step {
 	step := Step{Resource: cluster.RefOf(resource)}
 	resources := memory.New()
 	resources.Serve(step.Resource.GroupKind(), cluster.Namespaced)

@@ -30,8 +30,8 @@ type Reader struct {
 	Operator Operator
 }
 
-// Read explains a custom resource. It errors if the resource does not exist or cannot be read; what else
-// cannot be read is part of the explanation.
+// Read explains a custom resource. It errors if the resource does not exist or cannot be read, or the context ends; what
+// else cannot be read is part of the explanation.
 func (r Reader) Read(ctx context.Context, ref object.Ref) (Resource, error) {
 	u, err := r.Cluster.GetLive(ctx, ref)
 	if err != nil {
@@ -40,17 +40,6 @@ func (r Reader) Read(ctx context.Context, ref object.Ref) (Resource, error) {
 	if u == nil {
 		return Resource{}, &NotFoundError{Ref: ref}
 	}
-	return r.Explain(ctx, u)
-}
-
-// A NotFoundError is that of a custom resource that does not exist.
-type NotFoundError struct{ Ref object.Ref }
-
-// Error names the resource.
-func (e *NotFoundError) Error() string { return e.Ref.String() + " does not exist" }
-
-// Explain is Read for a resource that was read already. It errors if the context ends.
-func (r Reader) Explain(ctx context.Context, u *unstructured.Unstructured) (Resource, error) {
 	out, inventory := describe(u)
 	r.ask(ctx, &out, object.RefOf(u))
 	var mu sync.Mutex
@@ -73,10 +62,16 @@ func (r Reader) Explain(ctx context.Context, u *unstructured.Unstructured) (Reso
 			})
 		}
 	}
-	err := group.Wait()
+	err = group.Wait()
 	out.Writes = newest(writes)
 	return out, err
 }
+
+// A NotFoundError is that of a custom resource that does not exist.
+type NotFoundError struct{ Ref object.Ref }
+
+// Error names the resource.
+func (e *NotFoundError) Error() string { return e.Ref.String() + " does not exist" }
 
 // object explains an object of an inventory, and returns the last write to it.
 func (r Reader) object(ctx context.Context, e ownership.Entry, owner ownership.Owner) (Object, []Write) {
