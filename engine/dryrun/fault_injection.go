@@ -41,21 +41,9 @@ func (w *World) wrote() {
 	}
 }
 
-// InjectFaults lets writes of the operators fail as planned from now on. An operator that dies is started anew after the
-// reconcile. The zero Plan ends that.
-func (w *World) InjectFaults(p faulty.Plan) { w.seen.InjectFaults(p) }
-
-// Pending returns what of the plan has not happened yet, as a text, or "".
-func (w *World) Pending() string { return w.seen.Pending().String() }
-
-// Writes returns how many writes the operators have made since Disturb was called, with those that failed as planned.
-func (w *World) Writes() int { return w.seen.Writes() }
-
-// FreezeCaches lets cached reads of the operators return the present state until ThawCaches.
-func (w *World) FreezeCaches() { w.seen.FreezeCache() }
-
-// ThawCaches ends FreezeCaches.
-func (w *World) ThawCaches() { w.seen.ThawCache() }
+// Seen is the cluster as the operators see it, where writes can be made to fail and caches to be stale. An operator
+// that dies is started anew after the reconcile.
+func (w *World) Seen() *faulty.Cluster { return w.seen }
 
 // AllowAnnotations makes administrative annotations count for the operators from now on.
 func (w *World) AllowAnnotations(names []string) {

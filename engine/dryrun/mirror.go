@@ -33,7 +33,7 @@ type Source interface {
 
 // ReadThrough lets the operators read the objects of a cluster as it is at a time, and write them in
 // memory. An object counts as healthy if it is, or if a resource of the world owns it: then its
-// simulated controller finishes what it is doing. Objects of others stay as they are. Writes do not fail as Disturb plans.
+// simulated controller finishes what it is doing. Objects of others stay as they are. Writes do not fail as planned.
 //
 // With assumeNamespaces, the namespaces of objects count as existing without being read: an operator has objects in them, and needs no
 // other right there.

@@ -27,21 +27,21 @@ const frozenReconciles = 3
 // Begin comes before what the step changes: a frozen cache does not show that.
 func (f InjectedFaults) Begin(w *dryrun.World) {
 	if f.FrozenCache {
-		w.FreezeCaches()
+		w.Seen().FreezeCache()
 	}
 }
 
 // While lets the operator act, and fail. It returns which faults have not happened, or "", and the error of act. None is
 // left afterwards.
 func (f InjectedFaults) While(w *dryrun.World, act func() error) (missed string, err error) {
-	w.InjectFaults(faulty.Plan{CrashAfter: f.CrashAfter, LoseAt: f.LoseAt, RefuseAt: f.RefuseAt})
+	w.Seen().InjectFaults(faulty.Plan{CrashAfter: f.CrashAfter, LoseAt: f.LoseAt, RefuseAt: f.RefuseAt})
 	defer func() {
-		w.InjectFaults(faulty.Plan{})
-		w.ThawCaches()
+		w.Seen().InjectFaults(faulty.Plan{})
+		w.Seen().ThawCache()
 	}()
 	err = act()
-	if pending := w.Pending(); pending != "" {
-		missed = fmt.Sprintf("%s: that has not happened, the step has %d writes", pending, w.Writes())
+	if pending := w.Seen().Pending().String(); pending != "" {
+		missed = fmt.Sprintf("%s: that has not happened, the step has %d writes", pending, w.Seen().Writes())
 	}
 	return missed, err
 }
@@ -67,6 +67,6 @@ func catchUp(ctx context.Context, w *dryrun.World, reconciles int, show func(dry
 			return err
 		}
 	}
-	w.ThawCaches()
+	w.Seen().ThawCache()
 	return nil
 }

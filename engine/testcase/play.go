@@ -38,7 +38,7 @@ func (e *explorer) play(ctx context.Context, s schedule, count func(step, writes
 			return finalState{}, p.trace, err
 		}
 		if count != nil {
-			count(i, session.World().Writes())
+			count(i, session.World().Seen().Writes())
 		}
 	}
 	end, err := p.end(ctx)
@@ -50,7 +50,7 @@ func (p *playedTest) take(ctx context.Context, i int) error {
 	world := p.session.World()
 	disturbed := i == p.step
 	if disturbed && p.frozen > 0 {
-		world.FreezeCaches()
+		world.Seen().FreezeCache()
 	}
 	world.SetControllers(p.controllers)
 	if p.steps[i].controllers() == dryrun.ActNever {
@@ -68,14 +68,14 @@ func (p *playedTest) take(ctx context.Context, i int) error {
 	}
 	p.begun = false
 	if disturbed {
-		world.InjectFaults(p.plan)
+		world.Seen().InjectFaults(p.plan)
 		p.beginNextAfter(i)
 	} else {
-		world.InjectFaults(schedule{}.plan)
+		world.Seen().InjectFaults(schedule{}.plan)
 	}
 	err := p.rest(ctx, disturbed)
 	world.AfterWrite(nil)
-	world.ThawCaches()
+	world.Seen().ThawCache()
 	if p.impossible != nil || err == nil && disturbed && p.unmet(i) {
 		return errImpossible
 	}
@@ -84,7 +84,7 @@ func (p *playedTest) take(ctx context.Context, i int) error {
 
 // unmet reports whether something of the schedule has not happened: the step had fewer writes than it has undisturbed.
 func (p *playedTest) unmet(i int) bool {
-	return p.session.World().Pending() != "" || p.early > 0 && i+1 < len(p.steps) && !p.begun
+	return p.session.World().Seen().Pending().String() != "" || p.early > 0 && i+1 < len(p.steps) && !p.begun
 }
 
 // beginNextAfter lets the next step begin after the planned write of this one.
@@ -93,7 +93,7 @@ func (p *playedTest) beginNextAfter(i int) {
 		return
 	}
 	p.session.World().AfterWrite(func() {
-		if p.begun || p.session.World().Writes() != p.early {
+		if p.begun || p.session.World().Seen().Writes() != p.early {
 			return
 		}
 		p.begun = true
