@@ -10,7 +10,6 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/controller"
 	"operetta.dev/engine/dryrun"
-	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/render"
 	"operetta.dev/engine/status"
@@ -19,9 +18,9 @@ import (
 // runServerDryRun shows what the next reconcile of custom resources would do on a cluster, and
 // writes nothing to it.
 func runServerDryRun(ctx context.Context, s streams, f runFlags, dirs []string) error {
-	f.warnAccounts(dirs, func(name string, account object.Account) {
-		printLinef(s.err, "warning: %s %s=%s", unusedAccount, name, account)
-	})
+	for _, name := range f.unusedAccounts(dirs) {
+		printLinef(s.err, "warning: %s %s=%s", unusedAccount, name, f.accounts[name])
+	}
 	var err error
 	if f.options.ConfigMap, err = parseConfigKey(f.configMap); err != nil {
 		return err

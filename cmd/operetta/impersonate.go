@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"operetta.dev/engine/object"
 )
@@ -78,22 +77,13 @@ func (f *rbacFlags) checkAccounts(args []string) error {
 	return usageError{fmt.Errorf("--impersonate %s=%s: no package has this name, but %s; a Package of the cluster needs --packages-from-cluster, too", unknown[0], f.accounts[unknown[0]], strings.Join(names, ", "))}
 }
 
-// warnAccounts calls warn for each account that is for no package in the folders. It is no error: the resources of a package that
-// is gone are torn down as its account.
-func (f *runFlags) warnAccounts(dirs []string, warn func(name string, account object.Account)) {
+// unusedAccounts returns the names of --impersonate that no package in the folders has. They are no error: the resources of a
+// package that is gone are torn down as its account.
+func (f *runFlags) unusedAccounts(dirs []string) []string {
 	if f.packages.fromCluster {
-		return
+		return nil
 	}
-	for _, name := range f.accounts.unknown(dirs) {
-		warn(name, f.accounts[name])
-	}
-}
-
-// logAccounts logs a warning for each of them.
-func (f *runFlags) logAccounts(log logr.Logger, dirs []string) {
-	f.warnAccounts(dirs, func(name string, account object.Account) {
-		log.Info("warning: "+unusedAccount+"; it has an effect on the teardown of a package that is gone alone, and if the name is wrong, its package is served with the operator's own rights", "package", name, "account", account.String())
-	})
+	return f.accounts.unknown(dirs)
 }
 
 // unusedAccount begins the warnings about accounts.

@@ -303,7 +303,9 @@ func (f *runFlags) openLog(s streams) logr.Logger {
 // runOperators serves packages until the context ends.
 func runOperators(ctx context.Context, s streams, f runFlags, dirs []string) error {
 	log := f.openLog(s)
-	f.logAccounts(log, dirs)
+	for _, name := range f.unusedAccounts(dirs) {
+		log.Info("warning: "+unusedAccount+"; it has an effect on the teardown of a package that is gone alone, and if the name is wrong, its package is served with the operator's own rights", "package", name, "account", f.accounts[name].String())
+	}
 	f.options.Log, f.options.Accounts = log, f.accounts
 	var err error
 	if f.options.ConfigMap, err = parseConfigKey(f.configMap); err != nil {

@@ -332,7 +332,9 @@ func (v vetOptions) printFinding(s streams, dir string, found finding) error {
 		}
 	}
 	if v.edges {
-		printEdges(s.out, found.Edges)
+		for _, e := range found.Edges {
+			printLinef(s.out, "%s", e)
+		}
 	}
 	for _, f := range found.Untranslated {
 		printLinef(s.out, "%s", f.Error())
@@ -410,13 +412,6 @@ func (e *examination) of(ctx context.Context, one subject, scopes vet.Scopes) fi
 	}
 	found.Faults = append(found.Faults, faults...)
 	return found
-}
-
-// printEdges prints the edges of a package, one a line.
-func printEdges(w io.Writer, edges []string) {
-	for _, e := range edges {
-		printLinef(w, "%s", e)
-	}
 }
 
 // summary returns the numbers of packages, faults and warnings.
