@@ -101,7 +101,7 @@ func FuzzPackage(f *testing.F) {
 	const limit = 5 * time.Second
 	e.timeout = limit
 	f.Fuzz(func(t *testing.T, text string) {
-		snapshot, err := source.New(fstest.MapFS{"shop/shop.cue": {Data: []byte(text)}}, "shop", nil)
+		snapshot, err := source.Loader{}.Module("shop", "", "shop", fstest.MapFS{"shop/shop.cue": {Data: []byte(text)}})
 		if err != nil {
 			return
 		}

@@ -111,7 +111,7 @@ func length(l *node) int {
 // emptyPackage returns a package that is nothing.
 func emptyPackage(t testing.TB) *source.Snapshot {
 	t.Helper()
-	s, err := source.New(fstest.MapFS{"a/b/b.cue": {Data: []byte("package b\n")}}, "a/b", nil)
+	s, err := source.Loader{}.Module("b", "", "a/b", fstest.MapFS{"a/b/b.cue": {Data: []byte("package b\n")}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func TestACheckEndsWhenItsTimeIsUp(t *testing.T) {
 	if err := os.CopyFS(dir, must(txtar.FS(archive))); err != nil {
 		t.Fatal(err)
 	}
-	s, err := source.New(os.DirFS(dir+"/module"), "shop", nil)
+	s, err := source.Loader{}.Module("shop", "", "shop", os.DirFS(dir+"/module"))
 	if err != nil {
 		t.Fatal(err)
 	}

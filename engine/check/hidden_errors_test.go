@@ -40,7 +40,7 @@ components: config: objects: configmap: {
 ` + data.String() + `	}
 }
 `
-	s, err := source.New(fstest.MapFS{"shop/shop.cue": {Data: []byte(text)}}, "shop", nil)
+	s, err := source.Loader{}.Module("shop", "", "shop", fstest.MapFS{"shop/shop.cue": {Data: []byte(text)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ components: config: objects: configmap: {
 // packageOf compiles the text of a package.
 func packageOf(tb testing.TB, text string) *program.Program {
 	tb.Helper()
-	s, err := source.New(fstest.MapFS{"shop/shop.cue": {Data: []byte(text)}}, "shop", nil)
+	s, err := source.Loader{}.Module("shop", "", "shop", fstest.MapFS{"shop/shop.cue": {Data: []byte(text)}})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -24,7 +24,7 @@ var away = &rest.Config{Host: "https://127.0.0.1:1"}
 // load returns a package of a name that serves a kind.
 func load(t *testing.T, name, kind string) *program.Program {
 	t.Helper()
-	snapshot, err := source.New(fstest.MapFS{name + "/x.cue": &fstest.MapFile{Data: []byte(`package x
+	snapshot, err := source.Loader{}.Module(name, "", name, fstest.MapFS{name + "/x.cue": &fstest.MapFile{Data: []byte(`package x
 
 import "operetta.dev/schemas/operator"
 
@@ -35,7 +35,7 @@ kind:  "` + kind + `"
 versions: v1: spec: {}
 cr: spec: {}
 components: a: objects: a: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "a"}
-`)}}, name, nil)
+`)}})
 	if err != nil {
 		t.Fatal(err)
 	}

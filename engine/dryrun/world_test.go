@@ -38,10 +38,10 @@ versions: v1: spec: {size: int | *1, ...}
 cr: spec: versions.v1.spec
 live: _
 `, name, kind)
-	snapshot, err := source.New(fstest.MapFS{
+	snapshot, err := source.Loader{}.Module(name, "", name, fstest.MapFS{
 		name + "/a.cue": &fstest.MapFile{Data: []byte(text)},
 		name + "/b.cue": &fstest.MapFile{Data: []byte("package " + name + "\n" + body)},
-	}, name, nil)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func (f schemaForm) load(use schemaPart) (*program.Program, error) {
 		imports += "\n" + use.imports
 	}
 	text := fmt.Sprintf(schemaPackage, imports, f.text, use.text)
-	s, err := source.New(fstest.MapFS{"shop/shop.cue": {Data: []byte(text)}}, "shop", nil)
+	s, err := source.Loader{}.Module("shop", "", "shop", fstest.MapFS{"shop/shop.cue": {Data: []byte(text)}})
 	if err != nil {
 		return nil, err
 	}

@@ -40,10 +40,10 @@ func load(t testing.TB, body string) *program.Program {
 // loadKind is load for another kind.
 func loadKind(t testing.TB, kind, body string) *program.Program {
 	t.Helper()
-	snapshot, err := source.New(fstest.MapFS{
+	snapshot, err := source.Loader{}.Module("shop", "", "shop", fstest.MapFS{
 		"shop/a.cue": &fstest.MapFile{Data: []byte(strings.Replace(head, "KIND", kind, 1))},
 		"shop/b.cue": &fstest.MapFile{Data: []byte("package shop\n" + body)},
-	}, "shop", nil)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

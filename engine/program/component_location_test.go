@@ -86,7 +86,7 @@ func TestAComponentIsTheSameWhereverItIsWritten(t *testing.T) {
 // that everything has to be taken for possible.
 func TestABaseOfAnotherPackageIsNotOverlooked(t *testing.T) {
 	t.Parallel()
-	s, err := source.New(fstest.MapFS{
+	s, err := source.Loader{}.Module("shop", "", "shop", fstest.MapFS{
 		"cue.mod/module.cue": {Data: []byte("module: \"shop.example@v0\"\nlanguage: version: \"v0.17.0\"\n")},
 		"lib/lib.cue": {Data: []byte(`package lib
 
@@ -98,7 +98,7 @@ func TestABaseOfAnotherPackageIsNotOverlooked(t *testing.T) {
 `)},
 		"shop/lib.cue":  {Data: []byte("package shop\n\nimport \"shop.example/lib\"\n\nlib.#Base\ncomponents: web: objects: _map\n")},
 		"shop/shop.cue": {Data: []byte(head + body)},
-	}, "shop", nil)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

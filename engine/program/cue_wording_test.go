@@ -3,6 +3,7 @@ package program_test
 import (
 	"encoding/json"
 	"errors"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -56,7 +57,8 @@ func decided(t *testing.T, archive *txtar.Archive) any {
 			module[name] = &fstest.MapFile{Data: f.Data}
 		}
 	}
-	s, err := source.New(module, strings.TrimSpace(string(file["dir"])), nil)
+	dir := strings.TrimSpace(string(file["dir"]))
+	s, err := source.Loader{}.Module(path.Base(dir), "", dir, module)
 	if err != nil {
 		return "no snapshot"
 	}

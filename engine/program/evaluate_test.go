@@ -1,6 +1,7 @@
 package program_test
 
 import (
+	"path"
 	"strings"
 	"testing"
 
@@ -15,7 +16,8 @@ import (
 func TestEvaluation(t *testing.T) {
 	t.Parallel()
 	golden.Run(t, "testdata/eval/*.txtar", func(c *golden.Case) {
-		s, err := source.New(c.FS("module"), strings.TrimSpace(string(c.File("dir"))), nil)
+		dir := strings.TrimSpace(string(c.File("dir")))
+		s, err := source.Loader{}.Module(path.Base(dir), "", dir, c.FS("module"))
 		if err != nil {
 			c.Fatal(err)
 		}

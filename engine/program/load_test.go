@@ -2,6 +2,7 @@ package program_test
 
 import (
 	"fmt"
+	"path"
 	"strings"
 	"testing"
 
@@ -15,7 +16,8 @@ import (
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	golden.Run(t, "testdata/load/*.txtar", func(c *golden.Case) {
-		s, err := source.New(c.FS("module"), strings.TrimSpace(string(c.File("dir"))), nil)
+		dir := strings.TrimSpace(string(c.File("dir")))
+		s, err := source.Loader{}.Module(path.Base(path.Join("shop", dir)), "", dir, c.FS("module")) // the root is the folder shop
 		if err != nil {
 			c.Want("want", "source: "+err.Error())
 			return

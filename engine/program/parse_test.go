@@ -19,7 +19,7 @@ func TestWhatDoesNotParseQuotesNoValue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			files := fstest.MapFS{"shop/shop.cue": &fstest.MapFile{Data: []byte("package shop\n" + c.text + "\n")}}
-			snapshot, err := source.New(files, "shop", nil)
+			snapshot, err := source.Loader{}.Module("shop", "", "shop", files)
 			if err != nil {
 				t.Fatal(err)
 			}

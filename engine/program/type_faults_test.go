@@ -29,7 +29,7 @@ import (
 // without them.
 func typeFaults(t *testing.T, files fstest.MapFS) (*program.Program, *program.Kinds, fault.Faults) {
 	t.Helper()
-	s, err := source.New(files, "shop", nil)
+	s, err := source.Loader{}.Module("shop", "", "shop", files)
 	if err != nil {
 		t.Fatal(err)
 	}

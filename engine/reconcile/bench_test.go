@@ -75,7 +75,7 @@ func (b *bench) load(body string) {
 		"shop/shop.cue": &fstest.MapFile{Data: []byte(benchHeader)},
 		"shop/body.cue": &fstest.MapFile{Data: []byte("package shop\n" + body)},
 	}
-	snapshot, err := source.New(files, "shop", nil)
+	snapshot, err := source.Loader{}.Module("shop", "", "shop", files)
 	if err != nil {
 		b.t.Fatal(err)
 	}

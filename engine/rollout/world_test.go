@@ -118,7 +118,7 @@ func (w *world) load(body string) {
 		"shop/shop.cue": &fstest.MapFile{Data: fmt.Appendf(nil, "%s_own: %q\n", header, w.site.Kind("").GroupVersion())},
 		"shop/body.cue": &fstest.MapFile{Data: []byte("package shop\n" + body)},
 	}
-	snapshot, err := source.New(files, "shop", nil)
+	snapshot, err := source.Loader{}.Module("shop", "", "shop", files)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func decodeSnapshot(folder string, data []byte) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.setDisplayPrefix(displayPrefix(moduleRoot(folder)))
+	s.prefix = displayPrefix(moduleRoot(folder))
 	return s, nil
 }
 
@@ -133,6 +133,6 @@ func Receive(r io.Reader) (*Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("receiving a package: %w", err)
 	}
-	s.setDisplayPrefix(a.DisplayPrefix)
+	s.prefix = a.DisplayPrefix
 	return s, nil
 }

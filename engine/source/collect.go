@@ -287,21 +287,6 @@ func withFileName(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// packageName returns the name of the package in dir: the name of the folder or, at the root of
-// a file system, which has no name, the name in the package clause of its files.
-func (c *collector) packageName(dir string) string {
-	if dir != "." {
-		return path.Base(dir)
-	}
-	names, _ := cueFiles(c.files, dir, "")
-	for _, name := range names {
-		if f, _ := parser.ParseFile(name, c.files[name].Data, parser.PackageClauseOnly); f != nil && f.PackageName() != "" {
-			return f.PackageName()
-		}
-	}
-	return dir
-}
-
 // TestSuffix is how the names of files with tests end.
 const TestSuffix = "_test.cue"
 

@@ -289,7 +289,7 @@ func TestSnapshotThatIsSentIsTheSame(t *testing.T) {
 
 // FuzzReceive takes whatever a process may send.
 func FuzzReceive(f *testing.F) {
-	s, err := source.New(tree(f, keptModule), "cue/shop", nil)
+	s, err := source.Loader{}.Module("shop", "", "cue/shop", tree(f, keptModule))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -328,7 +328,7 @@ func FuzzFiles(f *testing.F) {
 		if module != "" {
 			files["cue.mod/module.cue"] = &fstest.MapFile{Data: []byte(module)}
 		}
-		s, err := source.New(files, "x", nil)
+		s, err := source.Loader{}.Module("x", "", "x", files)
 		if err != nil {
 			return
 		}

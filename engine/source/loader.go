@@ -105,15 +105,13 @@ func (l Loader) snapshot(fsys fs.FS, dir, tested string, overlays []Overlay) (*S
 		return nil, fmt.Errorf("package %s: %w", dir, err)
 	}
 	return &Snapshot{
-		name:     c.packageName(dir),
 		dir:      dir,
 		module:   c.module,
 		language: c.language, languages: c.languages,
-		digest:  digestOf(c.files),
-		display: func(name string) string { return name },
-		shown:   shown,
-		tested:  tested,
-		kinds:   l.Kinds, definitions: l.Definitions,
+		digest: digestOf(c.files),
+		shown:  shown,
+		tested: tested,
+		kinds:  l.Kinds, definitions: l.Definitions,
 		files:    all,
 		authored: c.files,
 	}, nil

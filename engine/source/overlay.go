@@ -126,7 +126,7 @@ func (s *Snapshot) WithOverlays(overlays []Overlay) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.name, out.origin, out.prefix, out.display = s.name, s.origin, s.prefix, s.display
+	out.name, out.origin, out.prefix = s.name, s.origin, s.prefix
 	return out, nil
 }
 

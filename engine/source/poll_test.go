@@ -17,7 +17,7 @@ import (
 // version returns a snapshot of a package whose only difference is some text.
 func version(t testing.TB, text string) *source.Snapshot {
 	t.Helper()
-	s, err := source.New(tree(t, "-- x.cue --\npackage x\n\n// "+text+"\n"), ".", nil)
+	s, err := source.Loader{}.Module("x", "", ".", tree(t, "-- x.cue --\npackage x\n\n// "+text+"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func (r *Reader) Read() (*Snapshot, error) {
 	if err == nil {
 		s.name = filepath.Base(abs) // a package may be the root of its module
 		s.origin = "folder " + r.dir
-		s.setDisplayPrefix(displayPrefix(root))
+		s.prefix = displayPrefix(root)
 	}
 	if wrong, ok := errors.AsType[*DependencyError](err); ok {
 		wrong.File = path.Join(displayPrefix(root), wrong.File)

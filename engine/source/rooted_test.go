@@ -3,6 +3,7 @@ package source_test
 import (
 	"errors"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -25,11 +26,11 @@ func rootedOf(t *testing.T, files map[string]string, dir string) *source.Snapsho
 	for name, text := range files {
 		fsys[name] = &fstest.MapFile{Data: []byte(text)}
 	}
-	s, err := source.New(fsys, dir, func(name string) string { return "ops/" + name })
+	s, err := source.Loader{}.Module(path.Base(dir), "", dir, fsys)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return s.WithDisplayPrefix("ops")
 }
 
 func TestAPackageMayBecomeTheRootOfItsModule(t *testing.T) {

@@ -25,7 +25,6 @@ type Snapshot struct {
 	languages map[string]string
 	digest    string
 	origin    string
-	display   func(string) string
 	// shown are the names under which messages show the files of overlays.
 	shown map[string]string
 	// prefix is the prefix with which messages show the names of files.
@@ -115,7 +114,7 @@ func (s *Snapshot) Display(name string) string {
 	if shown := s.shown[cleanPath(name)]; shown != "" {
 		return shown
 	}
-	return s.display(name)
+	return path.Join(s.prefix, cleanPath(name))
 }
 
 // Folders returns the folders of FS that hold the package of an import path. There are none

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -109,7 +110,7 @@ func own(t testing.TB, s *source.Snapshot) []string {
 
 func TestASnapshotHasWhatThePackageNeeds(t *testing.T) {
 	t.Parallel()
-	s, err := source.New(tree(t, module), "cue/shop", nil)
+	s, err := source.Loader{}.Module("shop", "", "cue/shop", tree(t, module))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func TestASnapshotHasWhatThePackageNeeds(t *testing.T) {
 
 func TestFoldersOfAnImport(t *testing.T) {
 	t.Parallel()
-	s, err := source.New(tree(t, module), "cue/shop", nil)
+	s, err := source.Loader{}.Module("shop", "", "cue/shop", tree(t, module))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +178,7 @@ func TestFoldersOfAnImport(t *testing.T) {
 func TestTheDigestIsOfTheAuthorsFiles(t *testing.T) {
 	t.Parallel()
 	digest := func(archive, dir string) string {
-		s, err := source.New(tree(t, archive), dir, nil)
+		s, err := source.Loader{}.Module(path.Base(dir), "", dir, tree(t, archive))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +226,7 @@ func TestWhatIsNoPackageIsAnError(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := source.New(tree(t, c.archive), c.dir, nil)
+			_, err := source.Loader{}.Module(path.Base(c.dir), "", c.dir, tree(t, c.archive))
 			if err == nil || err.Error() != c.want {
 				t.Errorf("%s\nwant %s\ngot  %v", c.reason, c.want, err)
 			}
@@ -243,10 +244,10 @@ func TestAPackageLoadsFromAnywhere(t *testing.T) {
 		name   string
 	}{
 		"an embedded file system": {"a binary may bring its packages", func() (*source.Snapshot, error) {
-			return source.New(embedded, "testdata/embedded/shop", nil)
+			return source.Loader{}.Module("shop", "", "testdata/embedded/shop", embedded)
 		}, "shop"},
 		"a file system in memory": {"tests do", func() (*source.Snapshot, error) {
-			return source.New(fstest.MapFS{"shop.cue": {Data: []byte(alone)}}, ".", nil)
+			return source.Loader{}.Module("shop", "", ".", fstest.MapFS{"shop.cue": {Data: []byte(alone)}})
 		}, "shop"},
 		"a folder outside any module": {"a mounted ConfigMap", func() (*source.Snapshot, error) {
 			dir := filepath.Join(onDisk(t, "-- corner/shop.cue --\n"+alone), "corner")
@@ -286,11 +287,11 @@ func TestAPackageLoadsFromAnywhere(t *testing.T) {
 
 func TestFilesAreShownAsTheyAreNamed(t *testing.T) {
 	t.Parallel()
-	s, err := source.New(tree(t, module), "cue/shop", func(name string) string { return "shown/" + name })
+	s, err := source.Loader{}.Module("shop", "", "cue/shop", tree(t, module))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Display("cue/shop/shop.cue"); got != "shown/cue/shop/shop.cue" {
+	if got := s.WithDisplayPrefix("shown").Display("cue/shop/shop.cue"); got != "shown/cue/shop/shop.cue" {
 		t.Errorf("got %s", got)
 	}
 	plain, err := source.Loader{}.Folder("testdata/embedded/shop")

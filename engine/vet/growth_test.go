@@ -64,7 +64,7 @@ cr: spec: #Spec
 func wantOneWarning(t *testing.T, body string) {
 	t.Helper()
 	files := fstest.MapFS{"shop/shop.cue": {Data: []byte(counted + body)}}
-	s, err := source.New(files, "shop", nil)
+	s, err := source.Loader{}.Module("shop", "", "shop", files)
 	if err != nil {
 		t.Fatal(err)
 	}

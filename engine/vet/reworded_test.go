@@ -47,7 +47,7 @@ func TestWhatIsFoundDoesNotRestOnWhatCUESays(t *testing.T) {
 // found returns what vet finds, without what is said about it.
 func found(t *testing.T, module fstest.MapFS) map[string][]string {
 	t.Helper()
-	s, err := source.New(module, "shop", nil)
+	s, err := source.Loader{}.Module("shop", "", "shop", module)
 	if err != nil {
 		t.Fatal(err)
 	}

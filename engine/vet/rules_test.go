@@ -50,7 +50,7 @@ func load(t *testing.T, archive *txtar.Archive) *program.Program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := source.New(files, "shop", nil)
+	s, err := source.Loader{}.Module("shop", "", "shop", files)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	golden.Run(t, "testdata/types/*.txtar", func(c *golden.Case) {
-		s, err := source.New(c.FS("module"), "shop", nil)
+		s, err := source.Loader{}.Module("shop", "", "shop", c.FS("module"))
 		if err != nil {
 			c.Fatal(err)
 		}
@@ -50,7 +50,7 @@ kind:  "Shop"
 versions: v1: spec: {}
 componets: {}
 `)}}
-	s, err := source.New(files, "shop", nil)
+	s, err := source.Loader{}.Module("shop", "", "shop", files)
 	if err != nil {
 		t.Fatal(err)
 	}

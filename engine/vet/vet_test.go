@@ -13,7 +13,7 @@ import (
 func TestPackage(t *testing.T) {
 	t.Parallel()
 	golden.Run(t, "testdata/*.txtar", func(c *golden.Case) {
-		s, err := source.New(c.FS("module"), "shop", nil)
+		s, err := source.Loader{}.Module("shop", "", "shop", c.FS("module"))
 		if err != nil {
 			c.Fatal(err)
 		}

@@ -59,7 +59,7 @@ func (m mutant) String() string {
 // the first resource that shows it.
 func (m mutant) find(t *testing.T, thorough bool) (how string, resources []showing, err error) {
 	t.Helper()
-	s, err := source.New(m.module(t), m.dir, nil)
+	s, err := source.Loader{}.Module(path.Base(m.dir), "", m.dir, m.module(t))
 	if err != nil {
 		return "", nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -111,7 +112,7 @@ func packagesAmong(all fstest.MapFS) map[string]*program.Program {
 	}
 	out := map[string]*program.Program{}
 	for dir := range dirs {
-		s, err := source.New(files, dir, nil)
+		s, err := source.Loader{}.Module(path.Base(dir), "", dir, files)
 		if err != nil {
 			continue
 		}

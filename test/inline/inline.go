@@ -26,7 +26,7 @@ func Snapshot(t testing.TB, text string) *source.Snapshot {
 		t.Fatalf("there is no package clause:\n%s", text)
 	}
 	name := found[1]
-	s, err := source.New(fstest.MapFS{name + "/" + name + ".cue": {Data: []byte(text)}}, name, nil)
+	s, err := source.Loader{}.Module(name, "", name, fstest.MapFS{name + "/" + name + ".cue": {Data: []byte(text)}})
 	if err != nil {
 		t.Fatal(err)
 	}
