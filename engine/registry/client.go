@@ -19,6 +19,7 @@ import (
 	"cuelang.org/go/mod/modconfig"
 	"cuelang.org/go/mod/modregistry"
 	"cuelang.org/go/mod/module"
+	"k8s.io/utils/lru"
 	"operetta.dev/engine/signature"
 )
 
@@ -42,12 +43,10 @@ type Options struct {
 // A Client fetches modules from registries. It has those that packages depend on, through CUE's cache on disk.
 type Client struct {
 	options Options
-
-	mu sync.Mutex
-	// failures are what could not be fetched.
-	failures map[attempt]failure
-	// memory has modules where there is no folder for the cache, the oldest first.
-	memory []inMemory
+	// failures are what could not be fetched, by attempts.
+	failures *lru.Cache
+	// memory has the files of modules, by their versions, where there is no folder for the cache.
+	memory *lru.Cache
 }
 
 // attempt is what was tried: a module that some keys have not signed may be signed by others.
@@ -64,11 +63,6 @@ type failure struct {
 	delay time.Duration
 }
 
-type inMemory struct {
-	version module.Version
-	files   fs.FS
-}
-
 // maxFailures is how many failures are remembered at most.
 const maxFailures = 1000
 
@@ -80,7 +74,7 @@ func New(o Options) *Client {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Client{options: o, failures: map[attempt]failure{}}
+	return &Client{options: o, failures: lru.New(maxFailures), memory: lru.New(maxInMemory)}
 }
 
 // Module returns the files of a version of a module. path has the major version. It errors with an Error. A
@@ -97,27 +91,21 @@ func (c *Client) module(path, version string, own signature.Keys) (fs.FS, *Verif
 		return nil, nil, errorf(Invalid, "%s %s is not an exact version of a module", path, version)
 	}
 	tried := attempt{v, strings.Join(own.IDs(), " ")}
-	c.mu.Lock()
-	failed, again := c.failures[tried]
-	c.mu.Unlock()
+	last, _ := c.failures.Get(tried)
+	failed, again := last.(failure)
 	if again && c.options.Now().Before(failed.until) {
 		return nil, nil, failed.err
 	}
 	files, verified, err := c.fetch(v, own)
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if err == nil {
-		delete(c.failures, tried)
+		c.failures.Remove(tried)
 		return files, verified, nil
 	}
 	delay := failureAgain
 	if again {
 		delay = min(2*failed.delay, failureSeldom)
 	}
-	if len(c.failures) >= maxFailures {
-		clear(c.failures) // each is asked for once more
-	}
-	c.failures[tried] = failure{err, c.options.Now().Add(delay), delay}
+	c.failures.Add(tried, failure{err, c.options.Now().Add(delay), delay})
 	return nil, nil, err
 }
 
@@ -195,7 +183,8 @@ func causedBy(ctx context.Context, err error) error {
 
 // fetchToMemory is fetch without a folder for the cache.
 func (c *Client) fetchToMemory(ctx context.Context, client *modregistry.Client, v module.Version, host string) (fs.FS, error) {
-	if files := c.inMemory(v); files != nil {
+	held, _ := c.memory.Get(v)
+	if files, is := held.(fs.FS); is {
 		return files, nil
 	}
 	data, err := download(ctx, client, v)
@@ -206,23 +195,8 @@ func (c *Client) fetchToMemory(ctx context.Context, client *modregistry.Client, 
 	if err != nil {
 		return nil, of(host, err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.memory = append(c.memory, inMemory{v, files})
-	c.memory = c.memory[max(0, len(c.memory)-maxInMemory):]
+	c.memory.Add(v, files)
 	return files, nil
-}
-
-// inMemory returns the files of a module that is held in memory, or nil.
-func (c *Client) inMemory(v module.Version) fs.FS {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, known := range c.memory {
-		if known.version == v {
-			return known.files
-		}
-	}
-	return nil
 }
 
 func download(ctx context.Context, client *modregistry.Client, v module.Version) ([]byte, error) {

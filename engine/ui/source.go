@@ -3,12 +3,12 @@ package ui
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/lru"
 	"operetta.dev/engine/explain"
 	"operetta.dev/engine/object"
 )
@@ -38,9 +38,8 @@ type reader struct {
 	// flights has what is being read, and slots bounds how much is.
 	flights singleflight.Group
 	slots   *semaphore.Weighted
-
-	mu   sync.Mutex
-	kept map[object.Ref]result
+	// kept are the last results, by what was read.
+	kept *lru.Cache
 }
 
 // A result is what was read, and when.
@@ -51,7 +50,7 @@ type result struct {
 }
 
 func newReader(source Source, now func() time.Time) *reader {
-	return &reader{source: source, now: now, slots: semaphore.NewWeighted(maxReads), kept: map[object.Ref]result{}}
+	return &reader{source: source, now: now, slots: semaphore.NewWeighted(maxReads), kept: lru.New(maxKept)}
 }
 
 // list returns all resources.
@@ -87,7 +86,9 @@ func (r *reader) read(ctx context.Context, key object.Ref, from func(context.Con
 		}
 		defer r.slots.Release(1)
 		all, err := from(ctx)
-		return r.keep(key, result{all, err, r.now()}), nil
+		out := result{all, err, r.now()}
+		r.kept.Add(key, out)
+		return out, nil
 	})
 	select {
 	case <-ctx.Done():
@@ -100,19 +101,7 @@ func (r *reader) read(ctx context.Context, key object.Ref, from func(context.Con
 
 // fresh returns a result that is not old yet.
 func (r *reader) fresh(key object.Ref) (result, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	kept, is := r.kept[key]
+	last, _ := r.kept.Get(key)
+	kept, is := last.(result)
 	return kept, is && r.now().Sub(kept.at) < keptFor
-}
-
-// keep keeps a result, and forgets old ones when there are many.
-func (r *reader) keep(key object.Ref, found result) result {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.kept) >= maxKept {
-		clear(r.kept)
-	}
-	r.kept[key] = found
-	return found
 }
