@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -153,7 +154,8 @@ func folderFault(dir string, err error) error {
 	if placed := placedFault(err); placed != nil {
 		return placed
 	}
-	return noPackageFault(fmt.Errorf("package %s: %w", dir, withoutFolderName(err)))
+	// Errors of package source are wrapped in the folder's name relative to the CUE module, while the user typed another path.
+	return noPackageFault(fmt.Errorf("package %s: %w", dir, cmp.Or(errors.Unwrap(err), err)))
 }
 
 // placedFault returns an error of reading a package as a fault, if it says where it is.
@@ -170,15 +172,6 @@ func placedFault(err error) fault.Faults {
 // noPackageFault returns an error as a fault with a hint how to name a package.
 func noPackageFault(err error) error {
 	return fault.Faults{{Message: err.Error(), Hint: "name a folder with the CUE files of a package, or ./... for all packages below this one"}}
-}
-
-// withoutFolderName returns the cause of an error of package source, without the folder name that
-// wraps it: that name is relative to the CUE module, while the user typed another path.
-func withoutFolderName(err error) error {
-	if inner := errors.Unwrap(err); inner != nil {
-		return inner
-	}
-	return err
 }
 
 // orDefault returns the arguments, or the fallback if there are none.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,7 +121,7 @@ func (o *operator) tryPackages(ctx context.Context, all *folders, loads <-chan f
 	if o.flags.options.LeaderElection || o.ownLater { // otherwise it was installed before
 		for _, definition := range o.flags.ownCRDs() {
 			if err := o.untilAllowed(ctx, definition.Name, func() error { return o.installDefinition(ctx, definition) }); err != nil {
-				return endedBy(ctx, err)
+				return cmp.Or(ctx.Err(), err) // the end of the process has then caused the error
 			}
 		}
 	}
@@ -142,20 +143,12 @@ func (o *operator) tryPackages(ctx context.Context, all *folders, loads <-chan f
 		each.Go(func() error { return all.serve(ctx, a) })
 	}
 	if err := each.Wait(); err != nil {
-		return endedBy(ctx, err)
+		return cmp.Or(ctx.Err(), err) // the end of the process has then caused the error
 	}
 	all.group.Go(func() error { return all.follow(ctx, o.flags.patterns) })
 	close(o.foldersTried)
 	all.group.Go(func() error { o.awaitPackages(ctx, tried); return nil })
 	return nil
-}
-
-// endedBy returns the error, or nil if the process is about to end, because that has then caused the error.
-func endedBy(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
 }
 
 // awaitPackages notes that every package has been tried, once the Packages of the cluster have been: this process has

@@ -158,17 +158,10 @@ func newRun(s streams) *cobra.Command {
 	f.evaluation.addFlags(cmd)
 	f.dryRun.addFlags(cmd)
 	f.shadow.addFlags(cmd)
-	f.addOutput(cmd)
+	outputFlag(cmd, &f.output, formatText, formatJSON)
+	cmd.Flags().Lookup("output").Usage = "with --dry-run or --shadow: format, where json is an object a line"
 	f.log.addFlags(cmd)
 	return cmd
-}
-
-// addOutput adds the format of what is no log.
-func (f *runFlags) addOutput(cmd *cobra.Command) {
-	formats := []string{formatText, formatJSON}
-	f.output = formatText
-	cmd.Flags().VarP(&choice{value: &f.output, values: formats}, "output", "o", "with --dry-run or --shadow: format, where json is an object a line")
-	completeFlag(cmd, "output", formats)
 }
 
 // addClusterFlags adds the flags about the cluster and the operator's place in it.

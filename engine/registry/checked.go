@@ -57,8 +57,9 @@ func readChecked(r ociregistry.BlobReader, want ociregistry.Digest) (ociregistry
 	if want != "" && want.Algorithm().Available() {
 		got = want.Algorithm().FromBytes(data)
 	}
-	// The client errors as well if the digest is wrong, with an error like any other.
-	if err == nil || isComplete(r, data) {
+	// The client errors as well if the digest is wrong, with an error like any other. Then everything was read, as far as the
+	// registry has said how much there is.
+	if err == nil || int64(len(data)) == r.Descriptor().Size {
 		if want == "" {
 			want = r.Descriptor().Digest
 		}
@@ -72,9 +73,4 @@ func readChecked(r ociregistry.BlobReader, want ociregistry.Digest) (ociregistry
 	desc := r.Descriptor()
 	desc.Digest, desc.Size = got, int64(len(data))
 	return ocimem.NewBytesReader(data, desc), data, nil
-}
-
-// isComplete reports whether everything was read, as far as the registry has said how much there is.
-func isComplete(r ociregistry.BlobReader, data []byte) bool {
-	return int64(len(data)) == r.Descriptor().Size
 }

@@ -19,8 +19,12 @@ func (o Output) Picture(title string) picture.Picture {
 		if label(c) != c.Name {
 			n.State, n.Tone = string(c.State), explain.ToneOf(c.State)
 		}
+		tone := picture.Plain
+		if n.Tone == picture.Absent { // only what should not exist shows in each object
+			tone = n.Tone
+		}
 		for _, line := range objectLines(c.Source) {
-			n.Lines = append(n.Lines, picture.Line{Text: line, Tone: lineTone(n.Tone)})
+			n.Lines = append(n.Lines, picture.Line{Text: line, Tone: tone})
 		}
 		out.Nodes = append(out.Nodes, n)
 	}
@@ -34,14 +38,6 @@ func (o Output) Picture(title string) picture.Picture {
 		}
 	}
 	return out
-}
-
-// lineTone returns the tone of an object: only what should not exist shows in each.
-func lineTone(of picture.Tone) picture.Tone {
-	if of == picture.Absent {
-		return picture.Absent
-	}
-	return picture.Plain
 }
 
 // EdgeKind returns how an edge is drawn.

@@ -63,7 +63,7 @@ type collector struct {
 //
 // tested is the folder whose tests are gathered, too, or "".
 func collect(fsys fs.FS, modules Modules, dir, tested string) (*collector, error) {
-	c := &collector{fsys: &mounted{FS: fsys}, modules: modules, tested: tested, files: fstest.MapFS{}, languages: map[string]string{}, seen: map[string]bool{}, folders: map[string][]candidate{}}
+	c := &collector{fsys: &mounted{FS: fsys, mounts: map[string]fs.FS{}}, modules: modules, tested: tested, files: fstest.MapFS{}, languages: map[string]string{}, seen: map[string]bool{}, folders: map[string][]candidate{}}
 	if err := c.readModule(); err != nil {
 		return nil, err
 	}

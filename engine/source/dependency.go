@@ -185,7 +185,7 @@ func (c *collector) use(d *dependency) error {
 		return err
 	}
 	d.used = true
-	c.fsys.mount(path.Join(vendored, d.base), d.files)
+	c.fsys.mounts[path.Join(vendored, d.base)] = d.files
 	return nil
 }
 
@@ -260,13 +260,6 @@ type mounted struct {
 	fs.FS
 
 	mounts map[string]fs.FS
-}
-
-func (m *mounted) mount(dir string, fsys fs.FS) {
-	if m.mounts == nil {
-		m.mounts = map[string]fs.FS{}
-	}
-	m.mounts[dir] = fsys
 }
 
 // at returns the file system that has a file, and its name there.

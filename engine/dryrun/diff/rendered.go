@@ -146,21 +146,13 @@ func (r *rendered) list(at place, live, applied any, wanted []any) {
 	case len(a) != len(wanted): // items of others are between those that are wanted
 		r.leaf(at, live, applied)
 	default:
-		for i := range max(len(l), len(wanted)) {
-			r.walk(at.index(i), item(l, i), item(a, i), orMap(item(wanted, i)))
-			if i >= len(wanted) {
-				r.add(at.index(i), l[i], nil)
-			}
+		for i := range wanted {
+			r.walk(at.index(i), item(l, i), a[i], wanted[i])
+		}
+		for i := len(wanted); i < len(l); i++ {
+			r.add(at.index(i), l[i], nil)
 		}
 	}
-}
-
-// orMap returns an item of a list, or no fields for none.
-func orMap(entry any) any {
-	if entry == nil {
-		return map[string]any(nil)
-	}
-	return entry
 }
 
 // items compares lists whose items have a key.
