@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"text/tabwriter"
 
@@ -54,10 +53,15 @@ The default is the package in the current folder.`,
 			for _, f := range found {
 				crds = append(crds, f.CRD)
 			}
-			if manifests, err := crdManifests(crds); err == nil {
-				noteUnserved(s, manifests)
+			all, err := crdManifests(crds)
+			if err != nil {
+				return err
 			}
-			return printCRDs(s.out, output, crds)
+			noteUnserved(s, all)
+			if output == formatJSON && len(all) == 1 { // several are a List
+				return printJSON(s.out, all[0].object)
+			}
+			return printManifests(s.out, output, all)
 		},
 	}
 	outputFlag(cmd, &output, formatYAML, formatJSON)
@@ -154,19 +158,6 @@ func scaleOf(s program.Scale) *apiextensionsv1.CustomResourceSubresourceScale {
 		out.LabelSelectorPath = &s.Selector
 	}
 	return out
-}
-
-// printCRDs prints CustomResourceDefinitions as YAML documents, or as one JSON object, which is a
-// List if there are several.
-func printCRDs(w io.Writer, format string, crds []*apiextensionsv1.CustomResourceDefinition) error {
-	objects, err := crdManifests(crds)
-	if err != nil {
-		return err
-	}
-	if format == formatJSON && len(objects) == 1 {
-		return printJSON(w, objects[0].object)
-	}
-	return printManifests(w, format, objects)
 }
 
 // crdManifests returns CustomResourceDefinitions as manifests to print.

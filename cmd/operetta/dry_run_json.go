@@ -78,10 +78,8 @@ func (p stepPrinter) object(ref cluster.Ref) objectRecord {
 
 func (p stepPrinter) fieldRecords(c cluster.ObjectChange) []fieldRecord {
 	var out []fieldRecord
-	for i, f := range p.shown(c) {
-		if i == maxFields {
-			break
-		}
+	all := p.shown(c)
+	for _, f := range all[:min(len(all), maxFields)] {
 		out = append(out, fieldRecord(f))
 	}
 	return out

@@ -68,6 +68,8 @@ type planFlags struct {
 	allNamespaces bool
 	configMap     string
 	output        string
+	// contextNamespace is the namespace of the context, or "" without a cluster.
+	contextNamespace string
 }
 
 func newPlan(s streams) *cobra.Command {
@@ -228,6 +230,7 @@ func (f *planFlags) snapshot(s streams, p *program.Program) (plan.Snapshot, time
 	if err != nil {
 		return nil, time.Time{}, err
 	}
+	f.contextNamespace = on.namespace
 	printLinef(s.err, "note: this is about the cluster at %s (context: %s)", on.server(), on.contextName())
 	// What cannot be reached shows here, without the request that happens to be the first.
 	_, err = live.Scope(context.Background(), p.GroupVersionKind())
@@ -274,21 +277,9 @@ func (f *planFlags) setNamespace(u *unstructured.Unstructured, p *program.Progra
 	case len(f.namespaces) > 1:
 		return usageError{fmt.Errorf("%s %s has no metadata.namespace, and -n names several: %s", u.GetKind(), u.GetName(), f.namespaces)}
 	default:
-		u.SetNamespace(cmp.Or(f.namespaces.Only(), f.contextNamespace()))
+		u.SetNamespace(cmp.Or(f.namespaces.Only(), f.contextNamespace, render.DefaultNamespace))
 	}
 	return nil
-}
-
-// contextNamespace returns the namespace of the context, or a default one without a cluster.
-func (f *planFlags) contextNamespace() string {
-	if f.from != "" {
-		return render.DefaultNamespace
-	}
-	on, err := findTarget(f.cluster)
-	if err != nil {
-		return render.DefaultNamespace // the cluster was found before
-	}
-	return cmp.Or(on.namespace, render.DefaultNamespace)
 }
 
 // permissions adds the permissions that change. Those of a package that cannot be derived are a note.

@@ -66,18 +66,13 @@ func Ask(ctx context.Context, p *program.Program, in render.Input, q Question) (
 // parse returns the parts of a path. It errors if any of it cannot be read.
 func parse(path string) ([]fieldpath.Part, error) {
 	parts := fieldpath.Parse(path)
-	var read strings.Builder
+	read := pathText(parts)
 	for i, p := range parts {
-		if p.Field != "" {
-			read.WriteString("." + p.Field)
-			continue
-		}
-		read.WriteString("[" + p.Element + "]")
 		if e := p.Element; len(e) > 1 && e[0] == '"' && e[len(e)-1] == '"' {
 			parts[i].Element = e[1 : len(e)-1]
 		}
 	}
-	if strings.TrimPrefix(read.String(), ".") != strings.TrimPrefix(path, ".") {
+	if strings.TrimPrefix(read, ".") != strings.TrimPrefix(path, ".") {
 		return nil, fault.Faults{{Message: fmt.Sprintf("%s: this is no path of a field", path), Hint: `write one such as .spec.containers[0].image or .metadata.labels["app.kubernetes.io/name"]`}}
 	}
 	return parts, nil
