@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/redact"
@@ -265,9 +267,8 @@ func lineAt(text string, line int) string {
 
 // listItems returns the items of a List, or the document itself if it is not a List.
 func (d document) listItems() []document {
-	kind, _ := d.object["kind"].(string)
 	items, isList := d.object["items"].([]any)
-	if !isList || !strings.HasSuffix(kind, "List") {
+	if !isList || !strings.HasSuffix(d.resource().GetKind(), "List") {
 		return []document{d}
 	}
 	var nodes []*yamlv3.Node
@@ -289,12 +290,16 @@ func (d document) listItems() []document {
 	return out
 }
 
-// name returns metadata.name.
-func (d document) name() string {
-	meta, _ := d.object["metadata"].(map[string]any)
-	name, _ := meta["name"].(string)
-	return name
+// resource returns the value as an object of Kubernetes.
+func (d document) resource() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: d.object}
 }
+
+// kind returns the kind as it is written.
+func (d document) kind() schema.GroupKind { return d.resource().GroupVersionKind().GroupKind() }
+
+// name returns metadata.name.
+func (d document) name() string { return d.resource().GetName() }
 
 // lineOf returns the line of a field. If the field is missing, it returns the line of the closest
 // field around it that exists.
@@ -339,7 +344,6 @@ func member(n *yamlv3.Node, name string) (key, value *yamlv3.Node) {
 
 // describe returns the kind and apiVersion of a document for a message.
 func (d document) describe() string {
-	apiVersion, _ := d.object["apiVersion"].(string)
-	kind, _ := d.object["kind"].(string)
-	return fmt.Sprintf("kind %s in %s", cmp.Or(kind, "(none)"), cmp.Or(apiVersion, "(no apiVersion)"))
+	u := d.resource()
+	return fmt.Sprintf("kind %s in %s", cmp.Or(u.GetKind(), "(none)"), cmp.Or(u.GetAPIVersion(), "(no apiVersion)"))
 }

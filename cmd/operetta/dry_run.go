@@ -172,7 +172,7 @@ func readGiven(ctx context.Context, in io.Reader, f runFlags, programs []*progra
 			return nil, nil, err
 		}
 		for _, d := range all {
-			u := &unstructured.Unstructured{Object: d.object}
+			u := d.resource()
 			if u.GetName() == "" {
 				return nil, nil, fault.Faults{{Position: d.position(), Message: d.describe() + " has no name", Hint: "write metadata: name: and a name"}}
 			}

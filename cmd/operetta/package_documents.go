@@ -79,7 +79,7 @@ func readManifestFile(ctx context.Context, in io.Reader, name string) (manifestF
 
 // add adds a Package, or what one is made of.
 func (m *manifestFile) add(d document) error {
-	u := &unstructured.Unstructured{Object: d.object}
+	u := d.resource()
 	is := func(kind schema.GroupVersionKind) bool { return u.GroupVersionKind().GroupKind() == kind.GroupKind() }
 	wrong := func(err error) error {
 		return fault.Faults{{Position: d.position(), Message: err.Error()}}

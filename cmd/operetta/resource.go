@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
@@ -38,7 +36,7 @@ func readResource(ctx context.Context, in io.Reader, o renderOptions, args []str
 	var found []document
 	var names []string
 	for _, d := range all {
-		if kindOf(d.object) == want && (o.name == "" || d.name() == o.name) {
+		if d.kind() == want && (o.name == "" || d.name() == o.name) {
 			found = append(found, d)
 			names = append(names, d.name())
 		}
@@ -72,11 +70,6 @@ func definitionsIn(all []document) []map[string]any {
 	return out
 }
 
-// kindOf returns the kind of an object as it is written.
-func kindOf(object map[string]any) schema.GroupKind {
-	return (&unstructured.Unstructured{Object: object}).GroupVersionKind().GroupKind()
-}
-
 // noResource returns a fault for each document of a file that has no matching custom resource.
 func noResource(o renderOptions, all []document, p *program.Program) error {
 	gvk := p.GroupVersionKind()
@@ -84,7 +77,7 @@ func noResource(o renderOptions, all []document, p *program.Program) error {
 	var faults fault.Faults
 	for _, d := range all {
 		f := fault.Fault{Position: d.position(), Message: fmt.Sprintf("this is %s, but package %s is for %s", d.describe(), p.Name(), wanted)}
-		if kindOf(d.object) == gvk.GroupKind() {
+		if d.kind() == gvk.GroupKind() {
 			f.Message = fmt.Sprintf("this is %s %q, not %q", gvk.Kind, d.name(), o.name)
 		}
 		faults = append(faults, f)
@@ -96,8 +89,7 @@ func noResource(o renderOptions, all []document, p *program.Program) error {
 // namespace. It converts a resource of another version to the one that the package reads, as the webhook does.
 func prepareResource(d document, o renderOptions, p *program.Program) error {
 	meta := p.Meta()
-	apiVersion, _ := d.object["apiVersion"].(string)
-	gv, _ := schema.ParseGroupVersion(apiVersion)
+	gv := d.resource().GroupVersionKind().GroupVersion()
 	var versions []string
 	for _, v := range meta.Versions {
 		versions = append(versions, v.Name)
@@ -115,7 +107,7 @@ func prepareResource(d document, o renderOptions, p *program.Program) error {
 		f.Message, f.Hint = "a custom resource has a name", "write metadata: name: and a name"
 		return fault.Faults{f}
 	}
-	namespace := (&unstructured.Unstructured{Object: d.object}).GetNamespace()
+	namespace := d.resource().GetNamespace()
 	if o.namespace != "" && namespace != "" && namespace != o.namespace {
 		f := at("metadata", "namespace")
 		f.Message = fmt.Sprintf("the custom resource is in namespace %s, but -n says %s", namespace, o.namespace)
