@@ -46,9 +46,9 @@ func (r Resource) Picture(kind func(component, needs string) picture.Kind) pictu
 func objectLines(o Object) []picture.Line {
 	text := o.Kind + "/" + o.Name
 	if o.Health != Ready {
-		text += ": " + words[o.Health]
+		text += ": " + looks[o.Health].word
 	}
-	out := []picture.Line{{Text: text, Tone: healthTone(o.Health)}}
+	out := []picture.Line{{Text: text, Tone: looks[o.Health].tone}}
 	for _, cause := range o.Causes {
 		out = append(out, objectLines(cause)...)
 	}
@@ -68,18 +68,4 @@ func ToneOf(s status.State) picture.Tone {
 		return picture.Waiting
 	}
 	return picture.Plain
-}
-
-// healthTone returns how the health of an object is drawn.
-func healthTone(h Health) picture.Tone {
-	switch h {
-	case Ready:
-		return picture.Good
-	case Failed, Missing, Foreign:
-		return picture.Bad
-	case Deleting:
-		return picture.Absent
-	case NotReady, Unreadable:
-	}
-	return picture.Waiting
 }

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 	"operetta.dev/engine/graph"
+	"operetta.dev/engine/graph/picture"
 	"operetta.dev/engine/redact"
 	"operetta.dev/engine/status"
 )
@@ -34,11 +35,11 @@ func (r Resource) Tree(ink Ink, now time.Time) string {
 	}
 	d := drawing{r, ink, now}
 	// Edges that an operator wrote have no cycle, and a forged status is drawn without edges.
-	picture, err := d.graph(true).Tree(d.lines)
+	tree, err := d.graph(true).Tree(d.lines)
 	if err != nil {
-		picture, _ = d.graph(false).Tree(d.lines)
+		tree, _ = d.graph(false).Tree(d.lines)
 	}
-	b.WriteString(picture)
+	b.WriteString(tree)
 	if out := r.excluded(); len(out) > 0 {
 		fmt.Fprintln(&b, ink.Dim("not wanted by the spec: "+strings.Join(out, ", ")))
 	}
@@ -65,12 +66,12 @@ func (r Resource) head(ink Ink) string {
 
 // health colours a word by the health of what it is about.
 func (i Ink) health(h Health, word string) string {
-	switch h {
-	case Ready:
+	switch looks[h].tone {
+	case picture.Good:
 		return i.Good(word)
-	case Failed, Missing, Foreign:
+	case picture.Bad:
 		return i.Bad(word)
-	case NotReady, Deleting, Unreadable:
+	case picture.Plain, picture.Waiting, picture.Absent:
 	}
 	return i.Warn(word)
 }
@@ -154,7 +155,7 @@ func (d drawing) object(o Object, said, indent string) []string {
 	if o.Namespace != d.resource.Namespace && o.Namespace != "" {
 		line += " in " + o.Namespace
 	}
-	line += "  " + d.ink.health(o.Health, words[o.Health])
+	line += "  " + d.ink.health(o.Health, looks[o.Health].word)
 	switch message := redact.OneLine(o.Message); {
 	case o.Health == Ready && strings.Contains(said, o.ref()+": "):
 		line += "  " + d.ink.Dim("since the status was written")
@@ -177,10 +178,14 @@ func (o Object) ref() string {
 	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
-// words are how the health of an object is written.
-var words = map[Health]string{
-	Ready: "ready", NotReady: "not ready", Failed: "failed", Deleting: "being deleted", Missing: "does not exist", Unreadable: "cannot be read",
-	Foreign: "not its own",
+// looks are how the health of an object is written, and drawn.
+var looks = map[Health]struct {
+	word string
+	tone picture.Tone
+}{
+	Ready: {"ready", picture.Good}, NotReady: {"not ready", picture.Waiting}, Unreadable: {"cannot be read", picture.Waiting},
+	Failed: {"failed", picture.Bad}, Missing: {"does not exist", picture.Bad}, Foreign: {"not its own", picture.Bad},
+	Deleting: {"being deleted", picture.Absent},
 }
 
 // state returns the sign and the colour of a component.
