@@ -134,14 +134,11 @@ func shortened(text string, limit int) string {
 
 // lines returns the lines of a box. Of too many, the last one says how many are left out.
 func (n Node) lines() []Line {
-	out := n.Lines
+	out := slices.Clone(n.Lines)
 	if len(out) > maxLines {
-		out = append(out[:maxLines-1:maxLines-1], Line{Text: fmt.Sprintf("and %d more", len(n.Lines)-maxLines+1)})
+		out = append(out[:maxLines-1], Line{Text: fmt.Sprintf("and %d more", len(n.Lines)-maxLines+1)})
 	}
 	for i := range out {
-		if i == 0 {
-			out = append([]Line(nil), out...)
-		}
 		out[i].Text = boxLine(out[i].Text)
 	}
 	return out

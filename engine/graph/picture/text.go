@@ -22,19 +22,15 @@ func (p Picture) DOT() string {
 	var b strings.Builder
 	b.WriteString("digraph {\n  node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\"];\n")
 	if p.Title != "" {
-		fmt.Fprintf(&b, "  label=\"%s\"; labelloc=t;\n", dotText(p.title()))
+		fmt.Fprintf(&b, "  label=\"%s\"; labelloc=t;\n", dotText.Replace(p.title()))
 	}
 	for i, n := range p.Nodes {
 		tone := tones[n.Tone]
-		text := make([]string, 0, 1+len(n.Lines))
-		for _, l := range n.words() {
-			text = append(text, dotText(l))
-		}
 		style := ""
 		if n.Tone == Absent {
 			style = `, style="rounded,filled,dashed"`
 		}
-		fmt.Fprintf(&b, "  n%d [label=\"%s\\l\", color=\"%s\", fillcolor=\"%s\"%s];\n", i, strings.Join(text, `\l`), tone.strong, tone.light, style)
+		fmt.Fprintf(&b, "  n%d [label=\"%s\\l\", color=\"%s\", fillcolor=\"%s\"%s];\n", i, n.words(dotText, `\l`), tone.strong, tone.light, style)
 	}
 	for _, e := range p.Edges {
 		fmt.Fprintf(&b, "  n%d -> n%d%s;\n", e.From, e.To, kinds[e.Kind].dot)
@@ -43,35 +39,29 @@ func (p Picture) DOT() string {
 	return b.String()
 }
 
-// words returns the lines of a box as texts, with signs.
-func (n Node) words() []string {
+// words returns the lines of a box as a text, with signs.
+func (n Node) words(escaped *strings.Replacer, between string) string {
 	head := boxLine(n.Title)
 	if n.State != "" {
 		head += "  " + tones[n.Tone].mark + boxLine(n.State)
 	}
-	out := []string{head}
+	out := []string{escaped.Replace(head)}
 	for _, l := range n.lines() {
-		out = append(out, tones[l.Tone].mark+l.Text)
+		out = append(out, escaped.Replace(tones[l.Tone].mark+l.Text))
 	}
-	return out
+	return strings.Join(out, between)
 }
 
 // dotText escapes a text for a quoted string. Graphviz reads a backslash and entities of HTML.
-func dotText(text string) string {
-	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;").Replace(text)
-}
+var dotText = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;")
 
 // Mermaid returns the picture as a Mermaid flowchart.
 func (p Picture) Mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
 	for i, n := range p.Nodes {
-		text := make([]string, 0, 1+len(n.Lines))
-		for _, l := range n.words() {
-			text = append(text, mermaidText.Replace(l))
-		}
 		// The identifier is a number: a name may hold any character, or be a keyword.
-		fmt.Fprintf(&b, "  n%d[\"%s\"]%s\n", i, strings.Join(text, "<br/>"), tones[n.Tone].class)
+		fmt.Fprintf(&b, "  n%d[\"%s\"]%s\n", i, n.words(mermaidText, "<br/>"), tones[n.Tone].class)
 	}
 	for _, e := range p.Edges {
 		fmt.Fprintf(&b, "  n%d %s n%d\n", e.From, kinds[e.Kind].arrow, e.To)
