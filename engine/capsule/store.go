@@ -1,6 +1,7 @@
 package capsule
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -70,11 +71,7 @@ func openStore(dir string, decisions int, limit int64) (*store, error) {
 func (s *store) write(c *Capsule, text []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	namespace := c.Resource.Namespace
-	if namespace == "" {
-		namespace = "_"
-	}
-	dir := filepath.Join(s.dir, strings.ToLower(c.Resource.Kind)+"."+c.Resource.Group, namespace, c.Resource.Name)
+	dir := filepath.Join(s.dir, strings.ToLower(c.Resource.Kind)+"."+c.Resource.Group, cmp.Or(c.Resource.Namespace, "_"), c.Resource.Name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}

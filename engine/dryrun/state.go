@@ -1,6 +1,8 @@
 package dryrun
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
@@ -23,12 +25,10 @@ func (w *World) Ready(ref cluster.Ref) (bool, string) {
 
 // allReady reports whether every resource is ready.
 func (w *World) allReady() bool {
-	for _, ref := range w.Cluster.Refs() {
-		if ready, _ := w.Ready(ref); w.Serves(ref.GroupKind()) && !ready {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(w.Cluster.Refs(), func(ref cluster.Ref) bool {
+		ready, _ := w.Ready(ref)
+		return w.Serves(ref.GroupKind()) && !ready
+	})
 }
 
 // A Part is one component of a resource, with those of its objects that exist.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,12 +66,7 @@ func Resources(known []Resource, others []schema.GroupKind) []Resource {
 	for _, kind := range others {
 		addGuessed(kind)
 	}
-	var out []Resource
-	for _, r := range byKind {
-		out = append(out, r)
-	}
-	slices.SortFunc(out, func(a, b Resource) int { return strings.Compare(a.key(), b.key()) })
-	return out
+	return slices.SortedFunc(maps.Values(byKind), func(a, b Resource) int { return strings.Compare(a.key(), b.key()) })
 }
 
 // namedKinds is the CEL list of the kinds that a Patch names, with "" for a change without kind.

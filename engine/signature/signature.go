@@ -3,6 +3,7 @@ package signature
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -140,19 +141,16 @@ func (k Keys) Bundle(of Artifact, text []byte) (Verdict, string) {
 
 // A statement says something about some artifacts, as in-toto describes it.
 type statement struct {
-	Type          string `json:"_type"`
-	PredicateType string `json:"predicateType"`
-	Subject       []struct {
-		Digest map[string]string `json:"digest"`
-	} `json:"subject"`
+	Type          string    `json:"_type"`
+	PredicateType string    `json:"predicateType"`
+	Subject       []subject `json:"subject"`
+}
+
+type subject struct {
+	Digest map[string]string `json:"digest"`
 }
 
 // names reports whether a statement is about an artifact.
 func (s statement) names(digest string) bool {
-	for _, subject := range s.Subject {
-		if digest == digestFunction+":"+subject.Digest[digestFunction] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Subject, func(of subject) bool { return digest == digestFunction+":"+of.Digest[digestFunction] })
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -83,12 +84,7 @@ func (r *Reader) unchanged() bool {
 	if _, root, _, err := locate(r.dir); err != nil || root != r.module.root || !r.module.unchanged() {
 		return false
 	}
-	for _, o := range r.overlays {
-		if !o.unchanged() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(r.overlays, func(o reading) bool { return !o.unchanged() })
 }
 
 // unchanged reports whether the files are the same as when they were read.

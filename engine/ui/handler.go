@@ -2,6 +2,7 @@ package ui
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"html/template"
@@ -175,11 +176,7 @@ const noNamespace = "_"
 // pathOf returns the path of a resource below a part of the pages.
 func pathOf(part string, one explain.Resource) string {
 	kind := schema.FromAPIVersionAndKind(one.APIVersion, one.Kind)
-	namespace := one.Namespace
-	if namespace == "" {
-		namespace = noNamespace
-	}
-	return "/" + part + "/" + url.PathEscape(kind.Kind+"."+kind.Version+"."+kind.Group) + "/" + url.PathEscape(namespace) + "/" + url.PathEscape(one.Name)
+	return "/" + part + "/" + url.PathEscape(kind.Kind+"."+kind.Version+"."+kind.Group) + "/" + url.PathEscape(cmp.Or(one.Namespace, noNamespace)) + "/" + url.PathEscape(one.Name)
 }
 
 // refOf returns the resource that a path names.
