@@ -39,9 +39,7 @@ func (i *impersonations) set(text string) error {
 
 // all returns the accounts, each once.
 func (i *impersonations) all() []object.Account {
-	out := slices.Collect(maps.Values(*i))
-	slices.SortFunc(out, func(a, b object.Account) int { return strings.Compare(a.String(), b.String()) })
-	return slices.Compact(out)
+	return slices.Compact(slices.SortedFunc(maps.Values(*i), func(a, b object.Account) int { return strings.Compare(a.String(), b.String()) }))
 }
 
 // unknown returns the names that no package in some folders has, sorted.
