@@ -98,9 +98,6 @@ func elements(path []string) []string {
 // Pins returns the pins with which to begin.
 func (c *Compiler) Pins() template.Pins { return c.pins }
 
-// Literals returns the values that are part of each shape: none.
-func (c *Compiler) Literals() template.Literals { return nil }
-
 // Compile evaluates a session by CUE, and makes a template for its shape. The rollout is that of
 // Program.Evaluate.
 func (c *Compiler) Compile(s program.Session, pins template.Pins) (out Result) {

@@ -47,7 +47,7 @@ func newTested(p *program.Program) *tested {
 func (x *tested) compare(t *testing.T, s program.Session) {
 	t.Helper()
 	view := x.program.Views().Of(s)
-	tpl, known := x.templates[view.Shape(x.pins, nil)]
+	tpl, known := x.templates[view.Shape(x.pins)]
 	if !known {
 		r := x.compiler.Compile(s, x.pins)
 		if r.Template == nil && len(r.Untranslated) == 0 {
@@ -59,7 +59,7 @@ func (x *tested) compare(t *testing.T, s program.Session) {
 		} else {
 			tpl = throughJSON(t, tpl)
 		}
-		x.templates[view.Shape(x.pins, nil)] = tpl
+		x.templates[view.Shape(x.pins)] = tpl
 	}
 	if tpl == nil {
 		return

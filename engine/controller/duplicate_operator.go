@@ -101,7 +101,7 @@ func statusTime(u *unstructured.Unstructured) (*metav1.Time, []metav1.ManagedFie
 
 // statusDigest returns a digest of the status of a resource.
 func statusDigest(u *unstructured.Unstructured) template.Key {
-	return template.Shape(u.Object["status"], template.Everything, nil)
+	return template.Shape(u.Object["status"], template.Everything)
 }
 
 func (d *duplicateOperator) unreported() bool {

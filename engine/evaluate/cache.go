@@ -49,15 +49,9 @@ const (
 	maxFailures = 4
 )
 
-// A shaper says what is part of the shape of every session of a package. A Compiler is one.
-type shaper interface {
-	Pins() template.Pins
-	Literals() template.Literals
-}
-
 // A shaped has a shape. A program.View does.
 type shaped interface {
-	Shape(pins template.Pins, literals template.Literals) template.Key
+	Shape(pins template.Pins) template.Key
 }
 
 // A cache has the templates of a package. What each namespace has made is counted for itself: when
@@ -67,9 +61,10 @@ type shaped interface {
 // its own: which values it had to pin, what does not translate, and what it has seen. Otherwise one odd value there
 // would cost all the others.
 type cache struct {
-	compiler shaper
-	limit    int
-	metrics  packageMetrics
+	// pins are those that every session of the package has.
+	pins    template.Pins
+	limit   int
+	metrics packageMetrics
 
 	mu sync.Mutex
 	// used are the bytes of all entries, and templates is how many of them have one.
@@ -138,9 +133,9 @@ type place struct {
 	assembled bool
 }
 
-func newCache(c shaper, limit int, m packageMetrics) *cache {
+func newCache(pins template.Pins, limit int, m packageMetrics) *cache {
 	return &cache{
-		compiler: c, limit: limit, metrics: m,
+		pins: pins, limit: limit, metrics: m,
 		entries: map[entryID]*list.Element{}, owners: map[string]*owner{}, buckets: lru.New(maxNamespaces),
 		refined: map[template.Key][]*refinement{}, removed: func(*compile.Template) {},
 	}
@@ -176,31 +171,26 @@ func (c *cache) drop(at place) {
 // placeOf returns where the template for a view is: by the pins that its namespace needs, by those of the package, or
 // by those that others have needed, if there is a template. Without one, it is where the namespace would have it.
 func (c *cache) placeOf(view shaped, namespace string, now time.Time) place {
-	pins := c.compiler.Pins()
-	shape := c.keyOf(view, pins)
-	base := place{namespace: namespace, now: now, shape: shape, key: shape, pins: pins}
+	shape := view.Shape(c.pins)
+	base := place{namespace: namespace, now: now, shape: shape, key: shape, pins: c.pins}
 	own, others, found := c.candidates(base)
 	if found {
 		return base
 	}
 	if own != nil {
-		base.pins, base.key = *own, c.keyOf(view, *own)
+		base.pins, base.key = *own, view.Shape(*own)
 		if c.known(base.key) {
 			return base
 		}
 	}
 	for _, pins := range others {
 		at := base
-		at.pins, at.key = pins, c.keyOf(view, pins)
+		at.pins, at.key = pins, view.Shape(pins)
 		if c.known(at.key) {
 			return at
 		}
 	}
 	return base
-}
-
-func (c *cache) keyOf(view shaped, pins template.Pins) template.Key {
-	return view.Shape(pins, c.compiler.Literals())
 }
 
 // candidates returns the pins that a namespace needs for a shape, or nil, and those of templates that others have. found is true if
@@ -291,7 +281,7 @@ func (c *cache) compiled(at place, view shaped, r compile.Result) {
 	shape := c.entry(entryID{at.shape, at.namespace}, at.namespace)
 	pins, key := at.pins, at.key
 	if all, more := union(at.pins, shape.pins, r.Pins); known && more {
-		pins, key = all, c.keyOf(view, all)
+		pins, key = all, view.Shape(all)
 		shape.pins = &all
 	}
 	switch {
@@ -315,7 +305,7 @@ func (c *cache) assembled(at place, view shaped, pins template.Pins, t *compile.
 	defer c.mu.Unlock()
 	shape := c.entry(entryID{at.shape, at.namespace}, at.namespace)
 	if all, more := union(at.pins, shape.pins, pins); more {
-		at.pins, at.key = all, c.keyOf(view, all)
+		at.pins, at.key = all, view.Shape(all)
 		shape.pins = &all
 	}
 	c.add(at, at.key, at.pins, t)

@@ -11,12 +11,6 @@ import (
 	"operetta.dev/engine/template"
 )
 
-// shapes is a compiler whose package needs no pins of its own.
-type shapes struct{}
-
-func (shapes) Pins() template.Pins         { return template.Pins{} }
-func (shapes) Literals() template.Literals { return nil }
-
 // compiledAs is what comes of a session that is compiled.
 func compiledAs(pins ...[]string) compile.Result {
 	var all template.Pins
@@ -30,9 +24,7 @@ func compiledAs(pins ...[]string) compile.Result {
 type seen map[string]any
 
 // Shape implements shaped.
-func (s seen) Shape(pins template.Pins, literals template.Literals) template.Key {
-	return template.Shape(map[string]any(s), pins, literals)
-}
+func (s seen) Shape(pins template.Pins) template.Key { return template.Shape(map[string]any(s), pins) }
 
 func viewWith(key string, value any) seen {
 	return seen{"cr": map[string]any{key: value}}
@@ -74,7 +66,7 @@ func TestAShapeIsCompiledOnce(t *testing.T) {
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCache(shapes{}, 1<<20, (*Metrics)(nil).of("shop"))
+			c := newCache(template.Pins{}, 1<<20, (*Metrics)(nil).of("shop"))
 			var got []fallback
 			for i, view := range row.views {
 				at := c.placeOf(view, "town", time.Unix(int64(i)*3600, 0))
@@ -94,7 +86,7 @@ func TestAShapeIsCompiledOnce(t *testing.T) {
 func TestANamespaceThatMakesManyShapesCostsNobodyElse(t *testing.T) {
 	t.Parallel()
 	const room = 200
-	c := newCache(shapes{}, room*(entryBytes+compiledAs().Template.Size()), (*Metrics)(nil).of("shop"))
+	c := newCache(template.Pins{}, room*(entryBytes+compiledAs().Template.Size()), (*Metrics)(nil).of("shop"))
 	now := time.Unix(0, 0)
 	ask := func(namespace, key string) fallback {
 		view := viewWith(key, "x")
@@ -145,7 +137,7 @@ func TestPinsOfANamespaceCostNobodyElse(t *testing.T) {
 	for name, hostile := range map[string]compile.Result{"odd values are pinned": pinned, "odd values do not translate": failed} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCache(shapes{}, 1<<20, (*Metrics)(nil).of("shop"))
+			c := newCache(template.Pins{}, 1<<20, (*Metrics)(nil).of("shop"))
 			now := time.Unix(0, 0)
 			ask := func(namespace, value string, r compile.Result) fallback {
 				now = now.Add(time.Hour)
@@ -171,7 +163,7 @@ func TestPinsOfANamespaceCostNobodyElse(t *testing.T) {
 	}
 	t.Run("the same value has one template for all", func(t *testing.T) {
 		t.Parallel()
-		c := newCache(shapes{}, 1<<20, (*Metrics)(nil).of("shop"))
+		c := newCache(template.Pins{}, 1<<20, (*Metrics)(nil).of("shop"))
 		var got []fallback
 		for i := range 12 {
 			view := viewWith("a", fmt.Sprint("value", i%2))
@@ -188,7 +180,7 @@ func TestPinsOfANamespaceCostNobodyElse(t *testing.T) {
 	})
 	t.Run("a namespace has one choice of pins for others to try", func(t *testing.T) {
 		t.Parallel()
-		c := newCache(shapes{}, 1<<20, (*Metrics)(nil).of("shop"))
+		c := newCache(template.Pins{}, 1<<20, (*Metrics)(nil).of("shop"))
 		for i := range 20 {
 			view := seen{"cr": map[string]any{"a": fmt.Sprint(i), "b": "x", "c": "x"}}
 			at := c.placeOf(view, fmt.Sprint("town", i%2), time.Unix(int64(i)*3600, 0))

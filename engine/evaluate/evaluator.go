@@ -126,13 +126,12 @@ func New(p *program.Program, o Options) *Evaluator {
 		o.Now = time.Now
 	}
 	m := o.Metrics.of(p.Name())
-	c := compile.New(p)
 	e := &Evaluator{
 		Program: p, options: o, metrics: m, number: created.Add(1),
 		memo:    memo{lru.New(o.Resources)},
 		checked: lru.New(checkedPerResource * o.Resources),
-		cache:   newCache(c, o.TemplateBytes, m),
-		parts:   newPartStore(p, c.Literals()),
+		cache:   newCache(compile.New(p).Pins(), o.TemplateBytes, m),
+		parts:   newPartStore(p.Views()),
 	}
 	e.cache.removed = e.parts.remove
 	return e

@@ -14,8 +14,7 @@ import (
 // of which each part has been seen, has a template that is assembled from those. So there is a compilation for each
 // shape of a component, and not for each combination of them.
 type partStore struct {
-	views    *program.Views
-	literals template.Literals
+	views *program.Views
 
 	mu sync.Mutex
 	// held has the template of which a part is.
@@ -40,10 +39,9 @@ type partID struct {
 // who makes many takes the place of those of others, whose sessions are compiled then.
 const maxPartPins = 4
 
-func newPartStore(p *program.Program, l template.Literals) *partStore {
+func newPartStore(views *program.Views) *partStore {
 	return &partStore{
-		views: p.Views(), literals: l,
-		held: map[partID]*compile.Template{}, of: map[*compile.Template][]partID{}, pins: map[string][]template.Pins{},
+		views: views, held: map[partID]*compile.Template{}, of: map[*compile.Template][]partID{}, pins: map[string][]template.Pins{},
 	}
 }
 
@@ -61,7 +59,7 @@ func (s *partStore) id(view program.View, part, roster string, pins template.Pin
 	if part == syntax.Frame {
 		roster = ""
 	}
-	return partID{part, roster, view.PartShape(part, pins, s.literals)}
+	return partID{part, roster, view.PartShape(part, pins)}
 }
 
 // hold notes that a template has a part, unless another one has it.

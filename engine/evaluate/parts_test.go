@@ -72,7 +72,7 @@ func TestThereIsACompilationForEachShapeOfAComponentAndNotForEachCombination(t *
 				for _, c := range r.Perm(components) { // in any order, as a cluster makes them ready
 					for _, ready := range []bool{false, true} {
 						s.Live["c"+strconv.Itoa(c)] = map[string]map[string]any{"d": deployment(i, c, ready)}
-						shapes[p.Views().Of(s).Shape(template.Pins{}, nil)] = true
+						shapes[p.Views().Of(s).Shape(template.Pins{})] = true
 						want, err := p.Evaluate(s)
 						got, gotErr := e.Evaluate(s)
 						if err != nil || gotErr != nil || !reflect.DeepEqual(want, got) {

@@ -90,7 +90,7 @@ func viewTells(t *testing.T, p *program.Program, s program.Session) {
 	which := len(want) % len(others) // one each time: evaluations are most of the cost
 	other := s
 	others[which](&other)
-	if view := p.Views().Of(s); view.Whole() != template.Shape(view.Seen(), template.Everything, nil) {
+	if view := p.Views().Of(s); view.Whole() != template.Shape(view.Seen(), template.Everything) {
 		t.Errorf("the view %v has another shape in its place", view.Seen())
 	}
 	if got := outcomeOf(t, p, other); got != want && p.Views().Of(s).Whole() == p.Views().Of(other).Whole() {

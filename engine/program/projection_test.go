@@ -159,7 +159,7 @@ func TestOnlyWhatIsReadOfElementsIsPartOfTheView(t *testing.T) {
 				s := session(t, `{}`, `{}`)
 				s.Live = map[string]map[string]map[string]any{"web": {"d": object}}
 				view := p.Views().Of(s)
-				if view.Whole() != template.Shape(view.Seen(), template.Everything, nil) {
+				if view.Whole() != template.Shape(view.Seen(), template.Everything) {
 					t.Errorf("the view %v has another shape in its place", view.Seen())
 				}
 				return evaluate(t, p, s), view.Whole()

@@ -154,15 +154,17 @@ func (v View) Seen() map[string]any {
 }
 
 // Shape returns the shape of what a package sees.
-func (v View) Shape(pins template.Pins, literals template.Literals) template.Key {
-	return template.ShapeOf(literals, func(s *template.Shaper) {
-		v.part.shape(s, v.values, pins)
+func (v View) Shape(pins template.Pins) template.Key { return v.shapeOf(v.part, pins) }
+
+func (v View) shapeOf(part *projection, pins template.Pins) template.Key {
+	return template.ShapeOf(func(s *template.Shaper) {
+		part.shape(s, v.values, pins)
 		s.Outcomes(v.values, pins)
 	})
 }
 
 // Whole returns what only equal views have.
-func (v View) Whole() template.Key { return v.Shape(template.Everything, nil) }
+func (v View) Whole() template.Key { return v.Shape(template.Everything) }
 
 // Version identifies what the package sees of a session but for the live objects.
 func (p *Program) Version(s Session) string {

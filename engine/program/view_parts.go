@@ -119,9 +119,6 @@ func (v *Views) PartPins(part string, pins template.Pins) template.Pins {
 }
 
 // PartShape returns the shape of what a part of a rollout rests on, by the pins of PartPins.
-func (v View) PartShape(part string, pins template.Pins, literals template.Literals) template.Key {
-	return template.ShapeOf(literals, func(s *template.Shaper) {
-		v.parts[part].shape(s, v.values, pins)
-		s.Outcomes(v.values, pins)
-	})
+func (v View) PartShape(part string, pins template.Pins) template.Key {
+	return v.shapeOf(v.parts[part], pins)
 }

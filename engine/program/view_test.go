@@ -54,7 +54,7 @@ components: web: {
 		t.Errorf("a view takes %v allocations", n)
 	}
 	view := p.Views().Of(s)
-	if n := testing.AllocsPerRun(100, func() { view.Shape(template.Pins{}, nil) }); n > 1 {
+	if n := testing.AllocsPerRun(100, func() { view.Shape(template.Pins{}) }); n > 1 {
 		t.Errorf("a shape takes %v allocations", n)
 	}
 }

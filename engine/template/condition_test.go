@@ -28,7 +28,7 @@ func conditional(t testing.TB, conditions ...*Node) Pins {
 func TestAShapeHasTheOutcomeOfAConditionAndNotItsValues(t *testing.T) {
 	t.Parallel()
 	pins := conditional(t, large(t))
-	of := func(size any) Key { return Shape(map[string]any{"mode": "a", "size": size}, pins, nil) }
+	of := func(size any) Key { return Shape(map[string]any{"mode": "a", "size": size}, pins) }
 	rows := []struct {
 		reason string
 		a, b   any
@@ -45,8 +45,8 @@ func TestAShapeHasTheOutcomeOfAConditionAndNotItsValues(t *testing.T) {
 			t.Errorf("%s: the shape is the same: %v, want %v", row.reason, same, row.same)
 		}
 	}
-	missing := Shape(map[string]any{"mode": "a"}, pins, nil)
-	if missing == of(int64(1)) || missing != Shape(map[string]any{"mode": "a"}, pins, nil) {
+	missing := Shape(map[string]any{"mode": "a"}, pins)
+	if missing == of(int64(1)) || missing != Shape(map[string]any{"mode": "a"}, pins) {
 		t.Error("a size that is missing is no shape of its own")
 	}
 }
@@ -86,7 +86,7 @@ func TestPinsKeepTheirConditions(t *testing.T) {
 		t.Errorf("the paths of pins that were read (-want +got):\n%s", diff)
 	}
 	data := map[string]any{"mode": "a", "size": int64(6), "on": true}
-	if Shape(data, both, nil) != Shape(data, read, nil) {
+	if Shape(data, both) != Shape(data, read) {
 		t.Error("the shape by pins that were read is another one")
 	}
 	for _, text := range []string{`{"conditions":["{"]}`, `{"conditions":["{\"c\":\"no\"}"]}`, `[]`} {

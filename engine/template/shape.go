@@ -94,15 +94,11 @@ func (p Pins) Paths() [][]string {
 	return out
 }
 
-// Literals are texts and integers that are part of the shape wherever they are: those that a package
-// marks as defaults, which CUE takes for the value of whatever may be equal to them.
-type Literals map[any]bool
-
 // Shape returns the shape of some data: which fields and elements there are and of which kind
-// each is, and of those that are pinned or literals the value. Booleans, null and floats are always with
+// each is, and of those that are pinned the value. Booleans, null and floats are always with
 // their value: there are few of them.
-func Shape(data any, pins Pins, literals Literals) Key {
-	return ShapeOf(literals, func(s *Shaper) {
+func Shape(data any, pins Pins) Key {
+	return ShapeOf(func(s *Shaper) {
 		s.Value(data, pins)
 		s.Outcomes(data, pins)
 	})
@@ -112,14 +108,14 @@ func Shape(data any, pins Pins, literals Literals) Key {
 var Everything = Pins{all: true}
 
 // ShapeOf returns the shape of what is written to a Shaper, so that data of which only a part counts need no copy.
-func ShapeOf(literals Literals, write func(*Shaper)) Key {
+func ShapeOf(write func(*Shaper)) Key {
 	var room struct { // in one allocation, for most
 		Shaper
 
 		text [1024]byte
 		keys [16]string
 	}
-	room.Shaper = Shaper{literals, room.text[:0], room.keys[:0]}
+	room.Shaper = Shaper{room.text[:0], room.keys[:0]}
 	write(&room.Shaper)
 	return sha256.Sum256(room.Shaper.text)
 }
@@ -127,9 +123,8 @@ func ShapeOf(literals Literals, write func(*Shaper)) Key {
 // A Shaper writes a shape as text that no other shape has: all that is of any length follows its
 // length, or has an end.
 type Shaper struct {
-	literals Literals
-	text     []byte
-	keys     []string
+	text []byte
+	keys []string
 }
 
 // Value writes all of some data. A float that is an integer counts as one.
@@ -207,10 +202,7 @@ func (s *Shaper) tagged(kind byte, text string) {
 func (s *Shaper) Begin() { s.text = append(s.text, '{') }
 
 // Field begins a field of an object.
-func (s *Shaper) Field(name string) {
-	s.length(':', len(name))
-	s.text = append(s.text, name...)
-}
+func (s *Shaper) Field(name string) { s.tagged(':', name) }
 
 // End ends an object.
 func (s *Shaper) End() { s.text = append(s.text, '}') }
@@ -219,16 +211,15 @@ func (s *Shaper) End() { s.text = append(s.text, '}') }
 func (s *Shaper) Elements(n int) { s.length('[', n) }
 
 func (s *Shaper) string(v string, pins Pins) {
-	if !pins.all && !s.literals[v] {
+	if !pins.all {
 		s.text = append(s.text, 's')
 		return
 	}
-	s.length('S', len(v))
-	s.text = append(s.text, v...)
+	s.tagged('S', v)
 }
 
 func (s *Shaper) integer(v int64, pins Pins) {
-	if !pins.all && !s.literals[v] {
+	if !pins.all {
 		s.text = append(s.text, 'i')
 		return
 	}

@@ -112,11 +112,10 @@ func TestAShapeIsWhatThereIsAndNotItsValues(t *testing.T) {
 	t.Parallel()
 	pins, _ := Pins{}.With("spec", "mode")
 	pins, _ = pins.With("spec", "ports", "0", "name")
-	literals := Literals{"latest": true, int64(80): true}
 	shop := func(change func(spec map[string]any)) Key {
 		spec := map[string]any{"mode": "a", "image": "web", "size": int64(1), "on": true, "ports": []any{map[string]any{"name": "http", "port": int64(1)}}, "none": nil}
 		change(spec)
-		return Shape(map[string]any{"spec": spec}, pins, literals)
+		return Shape(map[string]any{"spec": spec}, pins)
 	}
 	of := shop(func(map[string]any) {})
 	rows := []struct {
@@ -126,8 +125,6 @@ func TestAShapeIsWhatThereIsAndNotItsValues(t *testing.T) {
 	}{
 		{"another text", true, func(s map[string]any) { s["image"] = "api" }},
 		{"another number", true, func(s map[string]any) { s["size"] = int64(9) }},
-		{"a text that is a default of the package", false, func(s map[string]any) { s["image"] = "latest" }},
-		{"a number that is one", false, func(s map[string]any) { s["size"] = int64(80) }},
 		{"another value of what is pinned", false, func(s map[string]any) { s["mode"] = "b" }},
 		{"another value of what is pinned in a list", false, func(s map[string]any) { s["ports"].([]any)[0].(map[string]any)["name"] = "x" }},
 		{"another value beside it", true, func(s map[string]any) { s["ports"].([]any)[0].(map[string]any)["port"] = int64(2) }},
@@ -198,7 +195,7 @@ func BenchmarkShape(b *testing.B) {
 	pins, _ := Pins{}.With("cr", "spec", "image")
 	b.ReportAllocs()
 	for b.Loop() {
-		Shape(data, pins, nil)
+		Shape(data, pins)
 	}
 }
 
@@ -208,7 +205,7 @@ func TestAFieldWhoseNameIsANumberIsPinned(t *testing.T) {
 	for _, name := range []string{"80", "007", "-1", "+5", "a"} {
 		pins, _ := Pins{}.With("cr", "ports", name)
 		of := func(value string) Key {
-			return Shape(map[string]any{"cr": map[string]any{"ports": map[string]any{name: value}, "name": value}}, pins, nil)
+			return Shape(map[string]any{"cr": map[string]any{"ports": map[string]any{name: value}, "name": value}}, pins)
 		}
 		if of("x") == of("y") || !pins.Has("cr", "ports", name) || !pins.Below("cr").Below("ports").Below(name).Has() {
 			t.Errorf("the value of %q is no part of the shape", name)
@@ -227,11 +224,11 @@ func TestOtherDataHasAnotherKeyForEachValue(t *testing.T) {
 		map[string][]any{"a": {int64(5)}}, map[string][]any{"a": {int32(5)}}, map[string][]any{"a": {5.5}}, map[string][]any{"a": {"5"}}, map[string][]any{"a": {nil}},
 		int32(5), int64(5), uint(5), []byte("a"), "a",
 	} {
-		key := Shape(v, Everything, nil)
+		key := Shape(v, Everything)
 		if other, known := keys[key]; known {
 			t.Errorf("%#v and %#v have one key", v, other)
 		}
-		if key != Shape(v, Everything, nil) {
+		if key != Shape(v, Everything) {
 			t.Errorf("%#v has two keys", v)
 		}
 		keys[key] = v

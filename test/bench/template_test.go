@@ -24,7 +24,7 @@ func BenchmarkTemplate(b *testing.B) {
 	}{
 		{"evaluation", func() { _, _ = r.Template.Eval(view.Values()) }},
 		{"view", func() { p.Views().Of(s) }},
-		{"shape", func() { view.Shape(r.Pins, c.Literals()) }},
+		{"shape", func() { view.Shape(r.Pins) }},
 		{"compilation", func() { c.Compile(s, r.Pins) }},
 		{"by hand", func() { byHand(s) }},
 	} {
