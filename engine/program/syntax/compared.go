@@ -32,14 +32,11 @@ func (x *Examples) Compared() []ComparedLiteral {
 			out = append(out, ComparedLiteral{Path: path, Value: value})
 		}
 	}
-	for _, f := range x.files {
-		ast.Walk(f, func(n ast.Node) bool {
-			if b, ok := n.(*ast.BinaryExpr); ok && comparing[b.Op] {
-				add(b.X, b.Y)
-				add(b.Y, b.X)
-			}
-			return true
-		}, nil)
+	for n := range nodesIn(x.files...) {
+		if b, ok := n.(*ast.BinaryExpr); ok && comparing[b.Op] {
+			add(b.X, b.Y)
+			add(b.Y, b.X)
+		}
 	}
 	return out
 }

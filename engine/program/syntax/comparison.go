@@ -30,19 +30,16 @@ type Operand struct {
 // Comparisons returns the comparisons of a package, by position.
 func (x *Index) Comparisons() []Comparison {
 	var out []Comparison
-	for _, f := range x.files {
-		ast.Walk(f, func(n ast.Node) bool {
-			b, ok := n.(*ast.BinaryExpr)
-			if ok && (b.Op == token.EQL || b.Op == token.NEQ) {
-				out = append(out, Comparison{
-					Source:   Source(b),
-					Position: fault.PositionAt(b.Pos()),
-					Left:     x.operand(b.X),
-					Right:    x.operand(b.Y),
-				})
-			}
-			return true
-		}, nil)
+	for n := range nodesIn(x.files...) {
+		b, ok := n.(*ast.BinaryExpr)
+		if ok && (b.Op == token.EQL || b.Op == token.NEQ) {
+			out = append(out, Comparison{
+				Source:   Source(b),
+				Position: fault.PositionAt(b.Pos()),
+				Left:     x.operand(b.X),
+				Right:    x.operand(b.Y),
+			})
+		}
 	}
 	slices.SortStableFunc(out, func(a, b Comparison) int { return fault.Compare(a.Position, b.Position) })
 	return out

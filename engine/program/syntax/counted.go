@@ -22,25 +22,22 @@ func (x *Examples) Counted() []ElementCount {
 			out = append(out, ElementCount{Path: path, Counts: counts})
 		}
 	}
-	for _, f := range x.files {
-		ast.Walk(f, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.BinaryExpr:
-				countedBy(n.Op, n.X, n.Y, add)
-				countedBy(n.Op, n.Y, n.X, add)
-			case *ast.IndexExpr:
-				if at, ok := wholeNumber(n.Index); ok {
-					add(n.X, at, at+1)
-				}
-			case *ast.SliceExpr:
-				for _, end := range []ast.Expr{n.Low, n.High} {
-					if at, ok := wholeNumber(end); ok {
-						add(n.X, at-1, at)
-					}
+	for n := range nodesIn(x.files...) {
+		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			countedBy(n.Op, n.X, n.Y, add)
+			countedBy(n.Op, n.Y, n.X, add)
+		case *ast.IndexExpr:
+			if at, ok := wholeNumber(n.Index); ok {
+				add(n.X, at, at+1)
+			}
+		case *ast.SliceExpr:
+			for _, end := range []ast.Expr{n.Low, n.High} {
+				if at, ok := wholeNumber(end); ok {
+					add(n.X, at-1, at)
 				}
 			}
-			return true
-		}, nil)
+		}
 	}
 	return out
 }
@@ -48,8 +45,8 @@ func (x *Examples) Counted() []ElementCount {
 // countedBy adds what an operator says of the number of elements: a comparison of len with a literal, or a list unified with
 // list.MaxItems or the like.
 func countedBy(op token.Token, a, b ast.Expr, add func(list ast.Expr, counts ...int)) {
-	call := calledIn(a)
-	if call == nil || len(call.Args) != 1 {
+	call, ok := unparenthesized(a).(*ast.CallExpr)
+	if !ok || len(call.Args) != 1 {
 		return
 	}
 	name := function(call.Fun)
@@ -66,18 +63,6 @@ func countedBy(op token.Token, a, b ast.Expr, add func(list ast.Expr, counts ...
 		case "list.MinItems", "struct.MinFields":
 			add(b, n-1, n)
 		}
-	}
-}
-
-// calledIn returns the call that an expression is, or nil.
-func calledIn(e ast.Expr) *ast.CallExpr {
-	for {
-		paren, ok := e.(*ast.ParenExpr)
-		if !ok {
-			call, _ := e.(*ast.CallExpr)
-			return call
-		}
-		e = paren.X
 	}
 }
 

@@ -52,21 +52,17 @@ func isBottomComparison(e *ast.BinaryExpr) bool {
 // of templates decide is left to whoever evaluates.
 func (x *Index) Deciding() []Reference {
 	var out []Reference
-	for _, f := range x.files {
-		ast.Walk(f, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.IfClause:
-				if _, ok := x.Known(n.Condition, func([]string) ast.Expr { return nil }); ok {
-					return true
-				}
+	for n := range nodesIn(x.files...) {
+		switch n := n.(type) {
+		case *ast.IfClause:
+			if _, ok := x.Known(n.Condition, func([]string) ast.Expr { return nil }); !ok {
 				out = append(out, x.valuesIn(n.Condition, false)...)
-			case *ast.BinaryExpr:
-				if isBottomComparison(n) {
-					out = append(out, x.valuesIn(n, false)...)
-				}
 			}
-			return true
-		}, nil)
+		case *ast.BinaryExpr:
+			if isBottomComparison(n) {
+				out = append(out, x.valuesIn(n, false)...)
+			}
+		}
 	}
 	return out
 }
@@ -91,11 +87,7 @@ func (x *Index) valuesIn(e ast.Expr, parameters bool) []Reference {
 		return root != nil
 	}
 	r.walk(e)
-	var out []Reference
-	for _, f := range r.found {
-		out = append(out, f.Reference)
-	}
-	return append(out, x.elementsIn(e)...)
+	return append(r.all(), x.elementsIn(e)...)
 }
 
 // elementsIn returns the references to elements of what comprehensions go over.

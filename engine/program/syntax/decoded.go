@@ -63,21 +63,17 @@ func (x *Index) Examples() *Examples { return &Examples{&x.names, x.files, x.ord
 // Decoded returns the texts of inputs that the package decodes, in the order of the text.
 func (x *Examples) Decoded() []DecodedText {
 	var out []DecodedText
-	for _, f := range x.files {
-		ast.Walk(f, func(n ast.Node) bool {
-			if b, ok := n.(*ast.BinaryExpr); ok {
-				if comparing[b.Op] {
-					out = append(out, x.decodedComparison(b.X, b.Y)...)
-					out = append(out, x.decodedComparison(b.Y, b.X)...)
-				}
-				out = append(out, x.decodedProvided(b)...)
-				return true
+	for n := range nodesIn(x.files...) {
+		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			if comparing[n.Op] {
+				out = append(out, x.decodedComparison(n.X, n.Y)...)
+				out = append(out, x.decodedComparison(n.Y, n.X)...)
 			}
-			if e, ok := n.(ast.Expr); ok {
-				out = append(out, x.decodedBy(e, 0)...)
-			}
-			return true
-		}, nil)
+			out = append(out, x.decodedProvided(n)...)
+		case ast.Expr:
+			out = append(out, x.decodedBy(n, 0)...)
+		}
 	}
 	return out
 }
@@ -254,24 +250,21 @@ func unparenthesized(e ast.Expr) ast.Expr {
 // the order of the text.
 func (x *Examples) ComparedInputs() []ComparedLiteral {
 	var out []ComparedLiteral
-	for _, f := range x.files {
-		ast.Walk(f, func(n ast.Node) bool {
-			if index, ok := n.(*ast.IndexExpr); ok {
-				out = append(out, x.lookups(index)...)
-			}
-			b, ok := n.(*ast.BinaryExpr)
-			if !ok || !comparing[b.Op] {
-				return true
-			}
-			for _, sides := range [][2]ast.Expr{{b.X, b.Y}, {b.Y, b.X}} {
-				if value, ok := literalOf(sides[1]); ok {
-					if path := x.inputPath(sides[0]); path != nil {
-						out = append(out, ComparedLiteral{Path: path, Value: value})
-					}
+	for n := range nodesIn(x.files...) {
+		if index, ok := n.(*ast.IndexExpr); ok {
+			out = append(out, x.lookups(index)...)
+		}
+		b, ok := n.(*ast.BinaryExpr)
+		if !ok || !comparing[b.Op] {
+			continue
+		}
+		for _, sides := range [][2]ast.Expr{{b.X, b.Y}, {b.Y, b.X}} {
+			if value, ok := literalOf(sides[1]); ok {
+				if path := x.inputPath(sides[0]); path != nil {
+					out = append(out, ComparedLiteral{Path: path, Value: value})
 				}
 			}
-			return true
-		}, nil)
+		}
 	}
 	return out
 }
@@ -331,10 +324,10 @@ func (x *Examples) Defaulted() []DefaultedField {
 // defaultedIn is Defaulted for one node.
 func (x *Examples) defaultedIn(n ast.Node, component string) []DefaultedField {
 	var out []DefaultedField
-	ast.Walk(n, func(n ast.Node) bool {
+	for n := range nodesIn(n) {
 		b, ok := n.(*ast.BinaryExpr)
 		if !ok {
-			return true
+			continue
 		}
 		for _, e := range providedBy(b) {
 			path := x.operand(e).Path
@@ -345,8 +338,7 @@ func (x *Examples) defaultedIn(n ast.Node, component string) []DefaultedField {
 				out = append(out, DefaultedField{component, path, fault.PositionAt(e.Pos()), b.Op == token.OR})
 			}
 		}
-		return true
-	}, nil)
+	}
 	return out
 }
 
@@ -361,11 +353,7 @@ func (x *Index) Decides(input string) []Reference {
 			}
 		}
 	}
-	var out []Reference
-	for _, f := range r.found {
-		out = append(out, f.Reference)
-	}
-	return out
+	return r.all()
 }
 
 // Words returns the texts that the package writes as literals or names fields by, and the expressions that it matches

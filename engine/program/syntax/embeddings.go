@@ -2,7 +2,6 @@ package syntax
 
 import (
 	"slices"
-	"strconv"
 
 	"cuelang.org/go/cue/ast"
 )
@@ -16,7 +15,7 @@ func (x *reader) addRoot(m Member, depth int) {
 	switch {
 	case m.name != "":
 		x.fields[m.name] = append(x.fields[m.name], m)
-	case m.kind == embedded && !x.isContract(m.value):
+	case m.kind == embedded && !isContract(m.value):
 		x.opaque = true
 		at := x.possibleMembers(m.value, depth)
 		x.foreign = x.foreign || len(at) == 0
@@ -30,21 +29,9 @@ func (x *reader) addRoot(m Member, depth int) {
 }
 
 // isContract reports whether an expression embeds the contract, which has no components.
-func (x *names) isContract(e ast.Expr) bool {
+func isContract(e ast.Expr) bool {
 	s, ok := e.(*ast.SelectorExpr)
-	if !ok {
-		return false
-	}
-	id, ok := s.X.(*ast.Ident)
-	if !ok {
-		return false
-	}
-	spec, ok := id.Node.(*ast.ImportSpec)
-	if !ok {
-		return false
-	}
-	path, err := strconv.Unquote(spec.Path.Value)
-	return err == nil && path == ContractPath
+	return ok && importedPath(s.X) == ContractPath
 }
 
 // embeddedMembers returns the members of an embedded value, with the guards of the embedding. It

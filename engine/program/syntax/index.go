@@ -189,37 +189,34 @@ var dataFields = []string{"cr", "live", "inputs"}
 // aliasesData reports whether a value that the engine fills has an alias, by which the package may refer to any
 // field of it.
 func (x *reader) aliasesData() bool {
-	found := false
 	for _, name := range dataFields {
 		for _, m := range x.fields[name] {
-			ast.Walk(m.value, func(n ast.Node) bool {
-				_, aliased := n.(*ast.Alias)
-				found = found || aliased
-				return !found
-			}, nil)
+			for n := range nodesIn(m.value) {
+				if _, aliased := n.(*ast.Alias); aliased {
+					return true
+				}
+			}
 		}
 	}
-	return found
+	return false
 }
 
 // usesSelf reports whether files refer to the value around a field by self, which is an experiment of CUE.
 func usesSelf(files []*ast.File) bool {
-	found := false
 	names := map[ast.Node]bool{} // of fields
-	for _, f := range files {
-		ast.Walk(f, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.Field:
-				names[n.Label] = true
-			case *ast.SelectorExpr:
-				names[n.Sel] = true
-			case *ast.Ident:
-				found = found || n.Name == "self" && n.Node == nil && !names[n]
+	for n := range nodesIn(files...) {
+		switch n := n.(type) {
+		case *ast.Field:
+			names[n.Label] = true
+		case *ast.SelectorExpr:
+			names[n.Sel] = true
+		case *ast.Ident:
+			if n.Name == "self" && n.Node == nil && !names[n] {
+				return true
 			}
-			return !found
-		}, nil)
+		}
 	}
-	return found
+	return false
 }
 
 // fieldsFromData returns the fields in comprehensions, the fields with computed names, and

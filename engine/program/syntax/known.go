@@ -68,13 +68,7 @@ func (k *known) exprs(all []ast.Expr, depth int) ([]ast.Expr, bool) {
 // isFunction reports whether what is called is a function of CUE.
 func (k *known) isFunction(e ast.Expr) bool {
 	if s, ok := e.(*ast.SelectorExpr); ok {
-		e = s.X
-		id, ok := e.(*ast.Ident)
-		if !ok {
-			return false
-		}
-		_, imported := id.Node.(*ast.ImportSpec)
-		return imported
+		return importedPath(s.X) != ""
 	}
 	id, ok := e.(*ast.Ident)
 	return ok && id.Node == nil && len(k.index.fields[id.Name]) == 0

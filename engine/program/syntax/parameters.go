@@ -145,7 +145,7 @@ func showsNames(s *ast.StructLit, embedded func(d *ast.EmbedDecl) bool) bool {
 	return true
 }
 
-// hasAlias reports whether a field has another name beside its own.
+// hasAlias reports whether a field has another name beside its own, by which other fields may refer to it.
 func hasAlias(f *ast.Field) bool {
 	_, before := f.Label.(*ast.Alias)
 	_, value := f.Value.(*ast.Alias)

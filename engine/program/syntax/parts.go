@@ -123,7 +123,7 @@ func (b *blocks) root(decls []ast.Decl, conditional bool) {
 		case *ast.Field:
 			name, literal := literalLabel(d.Label)
 			switch {
-			case !literal || isAliased(d):
+			case !literal || hasAlias(d):
 				b.add(rest, d)
 			case slices.Contains(divided, name):
 				b.members(name, d.Value)
@@ -136,13 +136,6 @@ func (b *blocks) root(decls []ast.Decl, conditional bool) {
 			b.add(rest, d)
 		}
 	}
-}
-
-// isAliased reports whether a field has another name, by which other fields may refer to it.
-func isAliased(f *ast.Field) bool {
-	_, label := f.Label.(*ast.Alias)
-	_, value := f.Value.(*ast.Alias)
-	return label || value || f.Alias != nil
 }
 
 // members divides the value of a field of the root.
@@ -170,7 +163,7 @@ func (b *blocks) members(of string, v ast.Expr) {
 func (b *blocks) member(of string, d ast.Decl) {
 	switch d := d.(type) {
 	case *ast.Field:
-		if name, literal := literalLabel(d.Label); literal && isRegular(name) && !isAliased(d) {
+		if name, literal := literalLabel(d.Label); literal && isRegular(name) && !hasAlias(d) {
 			b.add(of+"."+name, d)
 			return
 		}
@@ -267,16 +260,9 @@ func isSimple(e ast.Expr) bool {
 
 // isBuiltin reports whether an expression is the name of a package of CUE itself.
 func isBuiltin(e ast.Expr) bool {
-	id, ok := e.(*ast.Ident)
-	if !ok {
-		return false
-	}
-	spec, imported := id.Node.(*ast.ImportSpec)
-	if !imported {
-		return false
-	}
-	first, _, _ := strings.Cut(importPath(spec), "/")
-	return !strings.Contains(first, ".")
+	path := importedPath(e)
+	first, _, _ := strings.Cut(path, "/")
+	return path != "" && !strings.Contains(first, ".")
 }
 
 // isPredeclared reports whether an identifier is a type or a value of CUE itself.

@@ -147,12 +147,11 @@ func (a *preferredReader) arm(preferred, other ast.Expr) {
 	if len(arm.References) == 1 && len(path) > 3 && path[0] == "live" && slices.Equal(path, arm.References[0].Path) {
 		arm.Default, _ = literalOf(unparenthesized(other))
 	}
-	ast.Walk(preferred, func(n ast.Node) bool {
+	for n := range nodesIn(preferred) {
 		if lit, is := n.(*ast.BasicLit); is && lit.Kind == token.INT {
 			arm.Numbers = append(arm.Numbers, lit.Value)
 		}
-		return true
-	}, nil)
+	}
 	a.found = append(a.found, arm)
 }
 

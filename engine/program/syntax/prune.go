@@ -2,7 +2,6 @@ package syntax
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"cuelang.org/go/cue/ast"
@@ -111,19 +110,10 @@ func (u usage) walk(inst *build.Instance, n ast.Node) {
 
 // imported returns the package that an expression is the name of, or nil.
 func imported(inst *build.Instance, e ast.Expr) *build.Instance {
-	id, ok := e.(*ast.Ident)
-	if !ok {
-		return nil
+	if path := importedPath(e); path != "" {
+		return inst.LookupImport(path)
 	}
-	spec, ok := id.Node.(*ast.ImportSpec)
-	if !ok {
-		return nil
-	}
-	path, err := strconv.Unquote(spec.Path.Value)
-	if err != nil {
-		return nil
-	}
-	return inst.LookupImport(path)
+	return nil
 }
 
 // fieldLabel returns the name of a declaration that is a field with a literal

@@ -52,17 +52,14 @@ func (x *reader) allReferences() []Reference {
 			}
 		}
 	}
-	out := make([]Reference, len(r.found))
-	for i, f := range r.found {
-		out[i] = f.Reference
+	for _, f := range r.found {
 		x.addSelections(f)
 	}
 	x.readings = x.readingsOf(r.found)
 	x.parts = x.partsOf(r.found)
+	out := r.all()
 	slices.SortStableFunc(out, func(a, b Reference) int { return fault.Compare(a.Position, b.Position) })
-	return slices.CompactFunc(out, func(a, b Reference) bool {
-		return a.Is(b)
-	})
+	return slices.CompactFunc(out, Reference.Is)
 }
 
 // Is reports whether two references are the same one.

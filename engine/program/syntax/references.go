@@ -67,6 +67,15 @@ func newReferences(x *Index) *references {
 	return &references{index: x, following: map[string]bool{}, within: map[ast.Node]bool{}, places: map[*ast.StructLit]string{}}
 }
 
+// all returns the references that were found.
+func (r *references) all() []Reference {
+	var out []Reference
+	for _, f := range r.found {
+		out = append(out, f.Reference)
+	}
+	return out
+}
+
 // maxFollowed bounds how many names are followed from one component. The edges of a
 // component beyond the limit have no conditions.
 const maxFollowed = 2_000

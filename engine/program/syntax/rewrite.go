@@ -2,7 +2,7 @@ package syntax
 
 import (
 	"fmt"
-	"strconv"
+	"path"
 	"strings"
 
 	"cuelang.org/go/cue/ast"
@@ -84,8 +84,8 @@ func (r *references) identAtRoot(id *ast.Ident, depth int) (string, bool) {
 	switch n := id.Node.(type) {
 	case nil:
 		return "", true // a field of another file, or one of CUE's own names
-	case *ast.ImportSpec:
-		return "", isBuiltinPackage(n, id.Name)
+	case *ast.ImportSpec: // an expression at the root uses a package of CUE itself under its own name, without importing it
+		return "", isBuiltin(id) && path.Base(importedPath(id)) == id.Name
 	case *ast.LetClause:
 		text, ok := r.atRoot(n.Expr, depth+1)
 		return "(" + text + ")", ok
@@ -109,16 +109,6 @@ func (r *references) identAtRoot(id *ast.Ident, depth int) (string, bool) {
 		return path + selection(fieldName(id)), path != ""
 	}
 	return "", false
-}
-
-// isBuiltinPackage reports whether an import is one of CUE's own packages under its own
-// name: an expression at the root may then use it without importing it.
-func isBuiltinPackage(spec *ast.ImportSpec, name string) bool {
-	path, err := strconv.Unquote(spec.Path.Value)
-	if err != nil || strings.Contains(strings.Split(path, "/")[0], ".") {
-		return false
-	}
-	return path[strings.LastIndex(path, "/")+1:] == name
 }
 
 // variable returns a unique name for a variable of a comprehension: at the root, the

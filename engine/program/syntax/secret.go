@@ -111,8 +111,8 @@ func (s *secretText) isType(e ast.Expr) bool {
 	if e == nil || root == nil {
 		return e == nil
 	}
-	spec, ok := root.Node.(*ast.ImportSpec)
-	return ok && strings.HasPrefix(spec.Path.Value, `"operetta.dev/schemas/`) || !ok && len(s.index.declared(root)) == 0
+	path := importedPath(root)
+	return strings.HasPrefix(path, "operetta.dev/schemas/") || path == "" && len(s.index.declared(root)) == 0
 }
 
 // content returns the members of the content of a Secret, and of the parameters of its template.
@@ -154,15 +154,12 @@ func (x *reader) addSecrets() {
 
 // addLabelled records the hidden fields and definitions of all files.
 func (x *reader) addLabelled() {
-	for _, f := range x.files {
-		ast.Walk(f, func(n ast.Node) bool {
-			if field, ok := n.(*ast.Field); ok {
-				if name, ok := literalLabel(field.Label); ok && !isRegular(name) {
-					x.labelled[name] = append(x.labelled[name], Member{kind: named, name: name, field: field, value: field.Value})
-				}
+	for n := range nodesIn(x.files...) {
+		if field, ok := n.(*ast.Field); ok {
+			if m := memberOf(field, nil); !isRegular(m.name) {
+				x.labelled[m.name] = append(x.labelled[m.name], m)
 			}
-			return true
-		}, nil)
+		}
 	}
 }
 
@@ -279,11 +276,7 @@ func (x *Index) referencesIn(members []Member) []Reference {
 	for _, m := range members {
 		r.member(m)
 	}
-	out := make([]Reference, len(r.found))
-	for i, f := range r.found {
-		out[i] = f.Reference
-	}
-	return out
+	return r.all()
 }
 
 // PathRestsOn returns the references on which the value at a path rests, and those to the config that it writes.

@@ -204,12 +204,7 @@ func (c *copies) secret(r Reference) (string, bool) {
 
 // isDigest reports whether a call makes a digest.
 func isDigest(call *ast.CallExpr) bool {
-	root := chainOf(call.Fun).root()
-	if root == nil {
-		return false
-	}
-	spec, imported := root.Node.(*ast.ImportSpec)
-	return imported && strings.HasPrefix(spec.Path.Value, `"crypto/`)
+	return strings.HasPrefix(importedPath(chainOf(call.Fun).base), "crypto/")
 }
 
 // noValue reports whether an expression shows nothing of the values in it: a condition, a

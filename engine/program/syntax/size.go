@@ -232,18 +232,10 @@ func function(e ast.Expr) string {
 			return e.Name
 		}
 	case *ast.SelectorExpr:
-		id, ok := e.X.(*ast.Ident)
-		if !ok {
-			return ""
+		path, _, _ := strings.Cut(importedPath(e.X), ":")
+		if name, named := literalLabel(e.Sel); named && path != "" {
+			return path + "." + name
 		}
-		spec, ok := id.Node.(*ast.ImportSpec)
-		name, named := literalLabel(e.Sel)
-		if !ok || !named {
-			return ""
-		}
-		path, _ := strconv.Unquote(spec.Path.Value)
-		path, _, _ = strings.Cut(path, ":")
-		return path + "." + name
 	}
 	return ""
 }

@@ -302,21 +302,16 @@ func (r *typeReader) looksAt(x *Index, n ast.Node) {
 			r.looksAt(x, n.Value)
 			return false
 		case *ast.SelectorExpr:
-			if id, ok := n.X.(*ast.Ident); ok && isImport(id) {
+			if importedPath(n.X) != "" {
 				return false
 			}
 		case *ast.Ident:
-			if n.Name != "_" && !x.isScalarName(n) && !isImport(n) {
+			if n.Name != "_" && !x.isScalarName(n) && importedPath(n) == "" {
 				r.refers = true
 			}
 		}
 		return !r.refers
 	}, nil)
-}
-
-func isImport(id *ast.Ident) bool {
-	_, ok := id.Node.(*ast.ImportSpec)
-	return ok
 }
 
 // isScalarName reports whether a name is one of CUE for a kind of scalars, and not a field of the package.

@@ -69,14 +69,11 @@ func (f *unknownNames) noteAsked(inst *build.Instance) {
 			}
 		}
 	}
-	for _, file := range inst.Files {
-		ast.Walk(file, func(n ast.Node) bool {
-			if b, is := n.(*ast.BinaryExpr); is {
-				note(b.X, b.Y)
-				note(b.Y, b.X)
-			}
-			return true
-		}, nil)
+	for n := range nodesIn(inst.Files...) {
+		if b, is := n.(*ast.BinaryExpr); is {
+			note(b.X, b.Y)
+			note(b.Y, b.X)
+		}
 	}
 }
 

@@ -9,15 +9,7 @@ func (x *names) UnusedHidden(path ...string) []Member {
 	var out []Member
 	at := x.fields[path[0]]
 	for _, name := range path[1:] {
-		var below []Member
-		for _, m := range at {
-			for _, d := range m.Members() {
-				if d.name == name {
-					below = append(below, d)
-				}
-			}
-		}
-		at = below
+		at = membersNamed(at, name)
 	}
 	for _, m := range at {
 		for _, d := range m.Members() {
@@ -33,18 +25,15 @@ func (x *names) UnusedHidden(path ...string) []Member {
 func usedHidden(files []*ast.File) map[string]bool {
 	out := map[string]bool{}
 	labels := map[ast.Node]bool{}
-	for _, f := range files {
-		ast.Walk(f, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.Field:
-				labels[n.Label] = true
-			case *ast.Ident:
-				if !labels[n] && !isRegular(n.Name) {
-					out[n.Name] = true
-				}
+	for n := range nodesIn(files...) {
+		switch n := n.(type) {
+		case *ast.Field:
+			labels[n.Label] = true
+		case *ast.Ident:
+			if !labels[n] && !isRegular(n.Name) {
+				out[n.Name] = true
 			}
-			return true
-		}, nil)
+		}
 	}
 	return out
 }

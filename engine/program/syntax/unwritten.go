@@ -58,7 +58,7 @@ func (x *names) within(within []Member, path ...string) ([]Member, bool) {
 // text shows all members, and their names.
 func (x *names) membersOf(within []Member, name string) (out []Member, all bool, names []string) {
 	found := x.below(within, name, 0)
-	foreign := slices.ContainsFunc(found.hidden, func(m Member) bool { return !x.isContract(m.value) })
+	foreign := slices.ContainsFunc(found.hidden, func(m Member) bool { return !isContract(m.value) })
 	return found.named, len(within) > 0 && !found.open && !foreign, found.names
 }
 
