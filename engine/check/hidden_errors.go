@@ -207,13 +207,9 @@ func wrongs(p *dryrun.CachingProgram, s program.Session) (out fault.Faults, ok b
 		return undecided.Faults, true
 	}
 	if err != nil || len(r.Invalid) > 0 || len(r.Misconfigured) > 0 {
-		return nil, false //nolint:nilerr // nothing can be said then
+		return nil, false // nothing can be said then
 	}
-	components := slices.Clone(r.Components)
-	for _, hook := range r.Hooks {
-		components = append(components, hook.Component)
-	}
-	for _, c := range components {
+	for _, c := range r.All() {
 		if c.When.Verdict == program.False {
 			continue
 		}

@@ -130,7 +130,7 @@ func (c *Compiler) Compile(s program.Session, pins template.Pins) (out Result) {
 // objects returns how many objects a rollout has.
 func objects(r program.Rollout) int {
 	n := 0
-	for _, c := range all(&r) {
+	for _, c := range r.All() {
 		n += len(c.Objects)
 	}
 	return n
@@ -141,7 +141,7 @@ func faulty(r program.Rollout) bool {
 	if len(r.Invalid)+len(r.Misconfigured)+len(r.StatusFaults) > 0 || r.Unstored != "" {
 		return true
 	}
-	for _, c := range all(&r) {
+	for _, c := range r.All() {
 		if len(c.Faults) > 0 {
 			return true
 		}

@@ -59,7 +59,7 @@ func (t *Template) seesItself(v *program.Views) bool {
 	for i := range t.Inputs {
 		ok = ok && sees(syntax.Frame, []**template.Node{&t.Inputs[i].Namespace, &t.Inputs[i].Object, &t.Inputs[i].Selector})
 	}
-	for i, c := range all(&t.Rollout) {
+	for i, c := range t.Rollout.All() {
 		at := &t.Components[i]
 		ok = ok && sees(v.PartOf(syntax.ComponentPart(c.Name)), append(placesOf(at.Guards), at.nodes()...))
 	}
@@ -83,7 +83,7 @@ func placesOf(nodes []*template.Node) []**template.Node {
 // secret: no message of another part may rest on what a component renders a Secret from.
 func (t *Template) Roster() string {
 	var b strings.Builder
-	for _, c := range all(&t.Rollout) {
+	for _, c := range t.Rollout.All() {
 		fmt.Fprintf(&b, "%q ", c.Name)
 	}
 	fmt.Fprintf(&b, "%q", t.SecretSpec)

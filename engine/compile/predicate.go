@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
-	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
 
 	"operetta.dev/engine/program"
@@ -89,12 +88,6 @@ func text(v any) (string, bool) {
 	return "", false
 }
 
-// comparisons are the operators whose operands explain why a condition is false.
-var comparisons = []cue.Op{
-	cue.EqualOp, cue.NotEqualOp, cue.LessThanOp, cue.LessThanEqualOp,
-	cue.GreaterThanOp, cue.GreaterThanEqualOp, cue.RegexMatchOp, cue.NotRegexMatchOp,
-}
-
 // predicate translates a condition. Unknown and broken ones have to be so with holes, too.
 func (t *rolloutTranslator) predicate(component string, v cue.Value, part string, was, held program.Predicate) (predicate, error) {
 	if was.Verdict == program.Unknown || was.Verdict == program.Broken || !v.Exists() || !t.rests(v) {
@@ -105,9 +98,9 @@ func (t *rolloutTranslator) predicate(component string, v cue.Value, part string
 		if !v.Exists() {
 			return predicate{}, nil
 		}
-		return predicate{}, t.guardOperands(authored(v))
+		return predicate{}, t.guardOperands(program.AuthorExpr(v))
 	}
-	expr := authored(v)
+	expr := program.AuthorExpr(v)
 	value, err := t.node(expr)
 	if err != nil {
 		return predicate{}, err
@@ -116,15 +109,15 @@ func (t *rolloutTranslator) predicate(component string, v cue.Value, part string
 	if out.Located.Detail != "" {
 		return predicate{}, t.fail(v, "what is missing of an input explains the verdict")
 	}
-	op, args := expr.Expr()
-	if !slices.Contains(comparisons, op) || len(args) != 2 {
+	op, sides := program.Comparison(expr)
+	if sides == nil {
 		return out, nil
 	}
 	out.Sign = op.String()
-	if out.Left, err = t.node(args[0]); err != nil {
+	if out.Left, err = t.node(sides[0]); err != nil {
 		return predicate{}, err
 	}
-	out.Right, err = t.node(args[1])
+	out.Right, err = t.node(sides[1])
 	return out, err
 }
 
@@ -160,18 +153,4 @@ func (t *translator) guardOperands(v cue.Value) error {
 func isOperation(v cue.Value) bool {
 	op, _ := v.Expr()
 	return binary[op] || op == cue.NotOp || op == cue.SelectorOp || op == cue.IndexOp
-}
-
-// authored returns the part of a condition that the author wrote: it is the contract's bool as well.
-func authored(v cue.Value) cue.Value {
-	op, args := v.Expr()
-	if op != cue.AndOp {
-		return v
-	}
-	for _, arg := range args {
-		if id, ok := program.ExpressionOf(arg).(*ast.Ident); !ok || id.Name != "bool" {
-			return arg
-		}
-	}
-	return v
 }

@@ -35,17 +35,17 @@ func (t *rolloutTranslator) translate() (*Template, error) {
 	if len(t.held.Components) != len(t.want.Components) || len(t.held.Hooks) != len(t.want.Hooks) {
 		return nil, t.undecided(program.Lookup(t.root, "components"), nil)
 	}
-	held := maps.Collect(all(&t.held))
+	held := maps.Collect(t.held.All())
 	for _, part := range []func() error{t.inputs, t.namedInputs, t.status, t.requeueAfter} {
 		if err := part(); err != nil {
 			return nil, err
 		}
 	}
-	for i, c := range all(&t.want) {
+	for i, c := range t.want.All() {
 		if c.Name != held[i].Name {
 			return nil, t.undecided(program.Lookup(t.root, "components"), nil)
 		}
-		one := &componentTranslator{rolloutTranslator: t, want: c, held: held[i], value: t.root.LookupPath(pathOf(c.Name)), out: &t.out.Components[i]}
+		one := &componentTranslator{rolloutTranslator: t, want: c, held: held[i], value: t.root.LookupPath(program.PathOf(c.Name)), out: &t.out.Components[i]}
 		guards, err := guardsOf(t.translator, one.translate)
 		if err != nil {
 			return nil, err
@@ -54,14 +54,6 @@ func (t *rolloutTranslator) translate() (*Template, error) {
 	}
 	t.out.Guards = t.guards
 	return t.out, nil
-}
-
-// pathOf returns the path of a component, or of a hook.
-func pathOf(name string) cue.Path {
-	if parts := strings.SplitN(name, ".", 3); len(parts) == 3 && parts[0] == "hooks" {
-		return cue.MakePath(cue.Str("hooks"), cue.Str(parts[1]), cue.Str(parts[2]))
-	}
-	return cue.MakePath(cue.Str("components"), cue.Str(name))
 }
 
 // inputs translates which objects the package reads.

@@ -2,7 +2,6 @@ package compile
 
 import (
 	"encoding/json"
-	"iter"
 	"slices"
 	"time"
 
@@ -148,7 +147,7 @@ func (t *Template) Eval(view map[string]any) (r program.Rollout, err error) {
 	e.objects, e.predicates = make([]program.Object, t.objects), make([]program.Predicate, t.predicates)
 	r = t.Rollout
 	r.Components, r.Hooks, r.Inputs = slices.Clone(r.Components), slices.Clone(r.Hooks), slices.Clone(r.Inputs)
-	for i, c := range all(&r) {
+	for i, c := range r.All() {
 		if err := t.Components[i].eval(c, e); err != nil {
 			return program.Rollout{}, err
 		}
@@ -187,22 +186,6 @@ func (t *Template) evalStatus(e *evaluation) (map[string]any, error) {
 		out[f.Name] = v
 	}
 	return out, nil
-}
-
-// all yields the components and the hooks of a rollout, as pointers into it.
-func all(r *program.Rollout) iter.Seq2[int, *program.Component] {
-	return func(yield func(int, *program.Component) bool) {
-		for i := range r.Components {
-			if !yield(i, &r.Components[i]) {
-				return
-			}
-		}
-		for i := range r.Hooks {
-			if !yield(len(r.Components)+i, &r.Hooks[i].Component) {
-				return
-			}
-		}
-	}
 }
 
 // evalAs returns what a node is, if it is of a type.
@@ -359,7 +342,7 @@ func (i *input) eval(into *program.Input, e *evaluation) error {
 func frame(r program.Rollout) *Template {
 	r.Components, r.Hooks = slices.Clone(r.Components), slices.Clone(r.Hooks)
 	t := &Template{}
-	for _, c := range all(&r) {
+	for _, c := range r.All() {
 		t.Components = append(t.Components, component{Objects: make([]manifest, len(c.Objects))})
 		c.Objects = slices.Clone(c.Objects)
 		for i := range c.Objects {

@@ -102,7 +102,7 @@ func (c *componentEvaluator) wait(faults fault.Faults) {
 		c.missFrom(&c.out, f)
 		c.out.noteAbsent(c.absent(f))
 		f = c.definition.placedFault(c.explained(f))
-		if within, ok := strings.CutPrefix(f.Path, componentPath(c.out.Name)); ok {
+		if within, ok := strings.CutPrefix(f.Path, PathOf(c.out.Name).String()); ok {
 			f.Path = strings.TrimPrefix(within, ".")
 		}
 		c.out.await(f)
@@ -143,13 +143,12 @@ func (e *evaluator) missFrom(c *Component, f fault.Fault) {
 	}
 }
 
-// componentPath returns the path of a component, or of a hook, whose name is its
-// path.
-func componentPath(name string) string {
+// PathOf returns the path of a component, or of a hook, whose name is its path.
+func PathOf(name string) cue.Path {
 	if parts := strings.SplitN(name, ".", 3); len(parts) == 3 && parts[0] == "hooks" {
-		return cue.MakePath(cue.Str("hooks"), cue.Str(parts[1]), cue.Str(parts[2])).String()
+		return cue.MakePath(cue.Str("hooks"), cue.Str(parts[1]), cue.Str(parts[2]))
 	}
-	return cue.MakePath(cue.Str("components"), cue.Str(name)).String()
+	return cue.MakePath(cue.Str("components"), cue.Str(name))
 }
 
 // ofComponent separates the faults of one component from those of the components that it refers

@@ -27,7 +27,7 @@ func declarationOf(x *syntax.Index, name string, v cue.Value) declaration {
 	if v.Exists() {
 		sources = func() []ast.Node { return sourcesOf(v) }
 	}
-	return declaration{x.DeclarationOf(name, sources), x, name, cue.ParsePath(componentPath(name)).Selectors()}
+	return declaration{x.DeclarationOf(name, sources), x, name, PathOf(name).Selectors()}
 }
 
 // placed returns a position for the author of the component: the position itself if the

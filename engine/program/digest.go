@@ -116,14 +116,7 @@ func digested(object map[string]any, key string) map[string]any {
 	}
 	meta, _ := object["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
-	annotations = maps.Clone(annotations)
-	if annotations == nil {
-		annotations = map[string]any{}
-	}
-	annotations[DigestAnnotation] = digest
-	out := maps.Clone(object)
-	out["metadata"] = with(meta, "annotations", annotations)
-	return out
+	return with(object, "metadata", with(meta, "annotations", with(annotations, DigestAnnotation, digest)))
 }
 
 // with returns a copy of a map in which a key has a value.

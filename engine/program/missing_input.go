@@ -41,7 +41,7 @@ func (r *Rollout) nameMissingInputs(s Session) {
 		}
 		return text
 	}
-	for c := range r.all() {
+	for _, c := range r.All() {
 		c.rephrase(say)
 	}
 }
@@ -83,7 +83,7 @@ func (r *Rollout) NamesObjectOf(in Input) bool {
 		found = found || strings.Contains(text, in.mention())
 		return text
 	}
-	for c := range r.all() {
+	for _, c := range r.All() {
 		c.rephrase(look)
 	}
 	return found

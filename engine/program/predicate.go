@@ -74,7 +74,7 @@ func (c *componentEvaluator) predicate(name string, v cue.Value) Predicate {
 	}
 	expr := c.locate(&out, v)
 	if err == nil {
-		out.Verdict, out.Detail = False, cmp.Or(comparison(expr), inputMissing(expr))
+		out.Verdict, out.Detail = False, cmp.Or(compared(expr), inputMissing(expr))
 		return out
 	}
 	own, others := ofComponent(c.out.Name, fault.FromCUE(v.Validate(), v))
@@ -111,7 +111,7 @@ func (c *componentEvaluator) noteNeedsPerson(out *Predicate, faults fault.Faults
 
 // locate records where a condition is written, and how, and returns what the author wrote.
 func (c *componentEvaluator) locate(p *Predicate, condition cue.Value) cue.Value {
-	expr := authorExpr(condition)
+	expr := AuthorExpr(condition)
 	if node := ExpressionOf(expr); node != nil {
 		p.Position, p.Source = fault.PositionAt(node.Pos()), syntax.Source(node)
 	}
@@ -119,9 +119,9 @@ func (c *componentEvaluator) locate(p *Predicate, condition cue.Value) cue.Value
 	return expr
 }
 
-// authorExpr returns the part of a predicate that the author wrote: the value is
+// AuthorExpr returns the part of a predicate that the author wrote: the value is
 // the contract's bool as well.
-func authorExpr(v cue.Value) cue.Value {
+func AuthorExpr(v cue.Value) cue.Value {
 	op, args := v.Expr()
 	if op != cue.AndOp {
 		return v
@@ -151,14 +151,23 @@ var comparisons = []cue.Op{
 	cue.GreaterThanOp, cue.GreaterThanEqualOp, cue.RegexMatchOp, cue.NotRegexMatchOp,
 }
 
-// comparison returns the actual and the wanted value of a false comparison.
-func comparison(v cue.Value) string {
+// Comparison returns the operator and the two sides of a comparison, or no sides.
+func Comparison(v cue.Value) (op cue.Op, sides []cue.Value) {
 	op, args := v.Expr()
 	if !slices.Contains(comparisons, op) || len(args) != 2 {
+		return op, nil
+	}
+	return op, args
+}
+
+// compared returns the actual and the wanted value of a false comparison.
+func compared(v cue.Value) string {
+	op, sides := Comparison(v)
+	if sides == nil {
 		return ""
 	}
-	left, lok := scalarText(args[0])
-	right, rok := scalarText(args[1])
+	left, lok := scalarText(sides[0])
+	right, rok := scalarText(sides[1])
 	if !lok || !rok {
 		return ""
 	}

@@ -28,15 +28,8 @@ type projection struct {
 // project returns the part below a root that the package reads or declares itself. If
 // another package adds fields to the root, that is all of it, since those may refer to anything.
 func project(x *syntax.Index, root string) *projection {
-	out := &projection{all: x.Foreign()}
-	for _, r := range x.Readings() {
-		if r.Path[0] == root {
-			out.add(r.Path[1:], r.Extent)
-		}
-	}
-	for _, r := range x.Declarations(root) {
-		out.add(r.Path[1:], r.Extent)
-	}
+	out := projectReadings(x, root, x.Readings())
+	out.all = out.all || x.Foreign()
 	if root == "cr" {
 		// What the author forbids in a resource has to be seen.
 		for _, path := range x.Declared(root) {

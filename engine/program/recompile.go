@@ -141,7 +141,7 @@ func ResourceOf(root cue.Value) (map[string]any, error) {
 // an evaluated package, and which part of an input it rests on that is missing.
 func (p *Program) Located(root cue.Value, component string, path cue.Path) Predicate {
 	e := &evaluator{Program: p, root: root}
-	v := root.LookupPath(cue.ParsePath(componentPath(component)))
+	v := root.LookupPath(PathOf(component))
 	c := &componentEvaluator{evaluator: e, definition: declarationOf(p.index, component, v), value: v}
 	var out Predicate
 	out.Detail = inputMissing(c.locate(&out, root.LookupPath(path)))
@@ -160,7 +160,7 @@ func QuotesSecret(r Rollout, literals []string) bool {
 			quoting = append(quoting, text)
 		}
 	}
-	for c := range r.all() {
+	for _, c := range r.All() {
 		add(c.When.Detail)
 		for _, text := range c.Missing {
 			add(text)

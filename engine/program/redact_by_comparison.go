@@ -211,10 +211,10 @@ func (b blindEvaluation) keepSharedMessages(r Rollout) Rollout {
 		}
 	}
 	known := map[string]*Component{}
-	for c := range blind.all() {
+	for _, c := range blind.All() {
 		known[c.Name] = c
 	}
-	for c := range r.all() {
+	for _, c := range r.All() {
 		b.component(c, cmp.Or(known[c.Name], &Component{}), r.leadsToUnknownName)
 	}
 	return r
@@ -338,7 +338,7 @@ var positionBehind = regexp.MustCompile(` \([^ ()"]+\.cue:[0-9]+\)$`)
 // hasMessages reports whether an evaluation has a message that could show a value.
 func (e evaluation) hasMessages() bool {
 	r := e.rollout
-	for c := range r.all() {
+	for _, c := range r.All() {
 		if c.hasMessages() || slices.ContainsFunc(c.Edges, r.leadsToUnknownName) {
 			return true
 		}

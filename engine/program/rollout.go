@@ -33,16 +33,16 @@ type Rollout struct {
 	RequeueAfter time.Duration
 }
 
-// all yields the components and the hooks, as pointers into the rollout.
-func (r *Rollout) all() iter.Seq[*Component] {
-	return func(yield func(*Component) bool) {
+// All yields the components and the hooks, as pointers into the rollout.
+func (r *Rollout) All() iter.Seq2[int, *Component] {
+	return func(yield func(int, *Component) bool) {
 		for i := range r.Components {
-			if !yield(&r.Components[i]) {
+			if !yield(i, &r.Components[i]) {
 				return
 			}
 		}
 		for i := range r.Hooks {
-			if !yield(&r.Hooks[i].Component) {
+			if !yield(len(r.Components)+i, &r.Hooks[i].Component) {
 				return
 			}
 		}

@@ -76,7 +76,7 @@ type ownSecret struct {
 // secrets returns the Secrets of a rollout, and what may turn out to be one.
 func (r Rollout) secrets() []ownSecret {
 	var out []ownSecret
-	for c := range r.all() {
+	for _, c := range r.All() {
 		for _, o := range c.Objects {
 			if object.MayBeSecret(o.Identity.Kind) {
 				out = append(out, ownSecret{c.Name, o})

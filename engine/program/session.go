@@ -1,7 +1,6 @@
 package program
 
 import (
-	"maps"
 	"slices"
 
 	"operetta.dev/engine/program/syntax"
@@ -20,6 +19,16 @@ type Session struct {
 	// Config are the layers of configuration over the package's defaults, the
 	// weakest first.
 	Config []Layer
+}
+
+// Tenant returns who takes turns with others, and makes shapes of sessions: the namespace of the resource, or itself if
+// it is in none.
+func (s Session) Tenant() string {
+	meta, _ := s.CR["metadata"].(map[string]any)
+	if namespace := text(meta["namespace"]); namespace != "" {
+		return namespace
+	}
+	return "/" + text(meta["name"])
 }
 
 // FoundInput is what was found of one input.
@@ -85,21 +94,13 @@ func enteringResource(cr map[string]any) map[string]any { return withoutTracking
 // withSpec returns a custom resource that has a spec and metadata. One without a spec is one with an empty spec:
 // the defaults of the schema apply.
 func withSpec(cr map[string]any) map[string]any {
-	_, hasMetadata := cr["metadata"].(map[string]any)
-	if cr["spec"] != nil && hasMetadata {
-		return cr
+	if cr["spec"] == nil {
+		cr = with(cr, "spec", map[string]any{})
 	}
-	out := maps.Clone(cr)
-	if out == nil {
-		out = map[string]any{}
+	if _, has := cr["metadata"].(map[string]any); !has {
+		cr = with(cr, "metadata", map[string]any{})
 	}
-	if out["spec"] == nil {
-		out["spec"] = map[string]any{}
-	}
-	if !hasMetadata {
-		out["metadata"] = map[string]any{}
-	}
-	return out
+	return cr
 }
 
 // normalizeNumbers returns data with 3.0 as 3. Data without floats, as client-go reads it, is returned unchanged.

@@ -112,21 +112,14 @@ func (p *Program) TemplateHooks() []Hook { return p.withoutSession().hooks() }
 
 // Lookup returns what the package has at a path of its fields.
 func (s *Static) Lookup(path ...string) cue.Value {
-	sels := make([]cue.Selector, len(path))
-	for i, name := range path {
-		sels[i] = cue.Str(name)
-	}
-	return s.compiled.fill(nil).LookupPath(cue.MakePath(sels...))
+	return Lookup(s.compiled.fill(nil), path...)
 }
 
 // KindAt returns the kind of the object or input at a path, or "" if that is not known
 // without a custom resource.
 func (s *Static) KindAt(path []string) string {
-	var sels []cue.Selector
-	for _, name := range append(slices.Clip(path), "kind") {
-		sels = append(sels, cue.Str(name))
-	}
-	return cmp.Or(stringOr(s.value.LookupPath(cue.MakePath(sels...)), ""), s.index.Secrets().KindAt(path))
+	kind := Lookup(s.value, append(slices.Clip(path), "kind")...)
+	return cmp.Or(stringOr(kind, ""), s.index.Secrets().KindAt(path))
 }
 
 // ClosestName returns the candidate that a misspelled name most likely means: the

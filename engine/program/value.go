@@ -3,7 +3,6 @@ package program
 import (
 	"encoding/base64"
 	"fmt"
-	"math"
 	"math/big"
 
 	"cuelang.org/go/cue"
@@ -11,6 +10,7 @@ import (
 
 	"operetta.dev/engine/fault"
 	"operetta.dev/engine/object"
+	"operetta.dev/engine/template"
 )
 
 // Lookup returns the value at a path of fields. It may not exist.
@@ -124,8 +124,8 @@ func floatToGo(v cue.Value) (any, error) {
 	if err != nil {
 		return nil, unfit(v, fmt.Sprintf("the number %v does not fit into 64 bits", v))
 	}
-	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
-		return int64(f), nil
+	if n, ok := template.Integer(f); ok {
+		return n, nil
 	}
 	return f, nil
 }

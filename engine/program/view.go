@@ -128,20 +128,16 @@ func asItIs(part *projection, object map[string]any) map[string]any {
 	return withoutManagedFields(object)
 }
 
-// withLiveDigest adds the digest of the content of a live object, if that is read, or whether there are annotations.
-func withLiveDigest(part *projection, object map[string]any) map[string]any {
-	if part.below("metadata", "annotations") == nil {
-		return asItIs(part, object)
-	}
-	return asItIs(part, digested(object, keyOf(object)))
-}
+var withLiveDigest, withInputDigest = withDigest(keyOf), withDigest(InputKeyOf)
 
-// withInputDigest adds the digest of the content of an input, as withLiveDigest does.
-func withInputDigest(part *projection, object map[string]any) map[string]any {
-	if part.below("metadata", "annotations") == nil {
+// withDigest adds the digest of the content of an object, if that is read, or whether there are annotations.
+func withDigest(keyOf func(object map[string]any) string) entrance {
+	return func(part *projection, object map[string]any) map[string]any {
+		if part.below("metadata", "annotations") != nil {
+			object = digested(object, keyOf(object))
+		}
 		return asItIs(part, object)
 	}
-	return asItIs(part, digested(object, InputKeyOf(object)))
 }
 
 // Values returns data with all that a package sees, and more. It must not be changed.
@@ -210,7 +206,7 @@ func (v *Views) WithinLimits(view View, r Rollout) bool {
 		return false
 	}
 	t := tally{limits: v.limits}
-	for c := range r.all() {
+	for _, c := range r.All() {
 		for _, o := range c.Objects {
 			t.manifest(o.Manifest)
 		}
