@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -8,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/lru"
 
 	"operetta.dev/engine/compile"
@@ -24,8 +24,6 @@ type Options struct {
 	Templates Templates
 	// Resources is how many resources keep what CUE said last of them.
 	Resources int
-	// TemplateBytes is how much memory the templates of the package may take.
-	TemplateBytes int
 	// CheckEvery is how many answers of templates there are for one that is compared with CUE's.
 	CheckEvery int
 	// Suspect reports whether resources of a namespace were lately too much to evaluate; their sessions
@@ -59,8 +57,8 @@ const (
 const (
 	// defaultResources is for rollouts of about 30 KiB.
 	defaultResources = 1000
-	// defaultTemplateBytes is room for some 200 templates of eight objects each.
-	defaultTemplateBytes = 16 << 20
+	// templateBytes bounds the memory of the templates of a package. It is room for some 200 templates of eight objects each.
+	templateBytes = 16 << 20
 	// defaultCheckEvery costs 2 us for each answer, where CUE takes 2 ms.
 	defaultCheckEvery = 1000
 	// compareEvery is how many answers of templates are confirmed for one that is compared with all that CUE says,
@@ -110,15 +108,7 @@ func New(p *program.Program, o Options) *Evaluator {
 	if o.Backend == nil {
 		o.Backend = InProcess(p)
 	}
-	if o.Resources == 0 {
-		o.Resources = defaultResources
-	}
-	if o.TemplateBytes == 0 {
-		o.TemplateBytes = defaultTemplateBytes
-	}
-	if o.CheckEvery == 0 {
-		o.CheckEvery = defaultCheckEvery
-	}
+	o.Resources, o.CheckEvery = cmp.Or(o.Resources, defaultResources), cmp.Or(o.CheckEvery, defaultCheckEvery)
 	if o.Suspect == nil {
 		o.Suspect = func(string) bool { return false }
 	}
@@ -130,7 +120,7 @@ func New(p *program.Program, o Options) *Evaluator {
 		Program: p, options: o, metrics: m, number: created.Add(1),
 		memo:    memo{lru.New(o.Resources)},
 		checked: lru.New(checkedPerResource * o.Resources),
-		cache:   newCache(compile.New(p).Pins(), o.TemplateBytes, m),
+		cache:   newCache(compile.New(p).Pins(), templateBytes, m),
 		parts:   newPartStore(p.Views()),
 	}
 	e.cache.removed = e.parts.remove
@@ -195,7 +185,7 @@ func (e *Evaluator) evaluate(ctx context.Context, s program.Session) (program.Ro
 
 // placeOf returns where the template for a session is. If there is none, it may be one that is made of parts of others.
 func (e *Evaluator) placeOf(s program.Session, view program.View) place {
-	at := e.cache.placeOf(view, tenantOf(s), e.options.Now())
+	at := e.cache.placeOf(view, s.Tenant(), e.options.Now())
 	if e.differences.Load() >= maxDifferences || e.cache.known(at.key) {
 		return at
 	}
@@ -419,14 +409,4 @@ func inconclusive(err error) bool {
 	_, faulty := errors.AsType[fault.Faults](err)
 	_, panicked := errors.AsType[*program.PanicError](err)
 	return err != nil && !faulty && !panicked
-}
-
-// tenantOf returns who makes shapes: the namespace of a resource, or itself if it is in none.
-func tenantOf(s program.Session) string {
-	namespace, _, _ := unstructured.NestedString(s.CR, "metadata", "namespace")
-	if namespace != "" {
-		return namespace
-	}
-	name, _, _ := unstructured.NestedString(s.CR, "metadata", "name")
-	return "/" + name
 }

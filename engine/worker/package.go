@@ -265,20 +265,9 @@ func (r request) tenant() string {
 	case r.Convert != nil:
 		return "conversion of /" + r.Convert.Name
 	case r.Review:
-		return "review of " + tenantOf(r.Session)
+		return "review of " + r.Session.Tenant()
 	}
-	return tenantOf(r.Session)
-}
-
-// tenantOf returns who takes turns with others: the namespace of a resource, or itself if it is in none.
-func tenantOf(s program.Session) string {
-	meta, _ := s.CR["metadata"].(map[string]any)
-	namespace, _ := meta["namespace"].(string)
-	if namespace != "" {
-		return namespace
-	}
-	name, _ := meta["name"].(string)
-	return "/" + name
+	return r.Session.Tenant()
 }
 
 // planKey is the key by which the context of a plan is known.
