@@ -233,13 +233,18 @@ func (s *splitter) list(schema *apiextensionsv1.JSONSchemaProps, path string, de
 				return out
 			}
 		}
-		c := choice{label: manyOf(n, "element"), elements: []*node{}, coincides: n > 1}
-		for range n {
-			c.elements = append(c.elements, element)
-		}
-		out = append(out, c)
+		out = append(out, listOf(n, element))
 	}
 	s.rare[path] = rareLists(schema, out, element)
+	return out
+}
+
+// listOf returns the choice of a list of some length.
+func listOf(n int, element *node) choice {
+	out := choice{label: manyOf(n, "element"), elements: []*node{}, coincides: n > 1}
+	for range n {
+		out.elements = append(out.elements, element)
+	}
 	return out
 }
 
@@ -256,13 +261,18 @@ func (s *splitter) mapping(schema *apiextensionsv1.JSONSchemaProps, path string,
 				return out
 			}
 		}
-		c := choice{label: manyOf(n, "key"), entries: []entry{}, made: n > 0, coincides: n > 1}
-		for i := range n {
-			c.entries = append(c.entries, entry{madeKey + suffix(i), value})
-		}
-		out = append(out, c)
+		out = append(out, mapOf(n, value))
 	}
 	s.rare[path] = rareMaps(schema, out, value)
+	return out
+}
+
+// mapOf returns the choice of a map with some number of keys, which are made up.
+func mapOf(n int, value *node) choice {
+	out := choice{label: manyOf(n, "key"), entries: []entry{}, made: n > 0, coincides: n > 1}
+	for i := range n {
+		out.entries = append(out.entries, entry{madeKey + suffix(i), value})
+	}
 	return out
 }
 

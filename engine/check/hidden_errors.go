@@ -3,7 +3,6 @@ package check
 import (
 	"context"
 	"errors"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -362,12 +361,9 @@ func (h *hiddenErrorSearch) others(value any, s program.Session) (out []any, kno
 // with returns a session with another value at a path. It is not accepted if the schema of the resource refuses it.
 func (h *hiddenErrorSearch) with(s program.Session, path []string, value any) (out program.Session, accepted bool) {
 	if path[0] == "live" {
-		s.Live = maps.Clone(s.Live)
-		s.Live[path[1]] = maps.Clone(s.Live[path[1]])
-		s.Live[path[1]][path[2]], _ = withValue(s.Live[path[1]][path[2]], path[3:], value).(map[string]any)
-		return s, true
+		return withLive(s, path, value), true
 	}
-	s.CR, _ = withValue(s.CR, path[1:], value).(map[string]any)
+	s.CR, _ = put(s.CR, path[1:], value).(map[string]any)
 	metadata, _ := s.CR["metadata"].(map[string]any)
 	asked := map[string]any{
 		"apiVersion": s.CR["apiVersion"], "kind": s.CR["kind"], "spec": s.CR["spec"],
@@ -375,15 +371,4 @@ func (h *hiddenErrorSearch) with(s program.Session, path []string, value any) (o
 	}
 	_, err := h.server.Admit(runtime.DeepCopyJSON(asked), nil)
 	return s, err == nil
-}
-
-// withValue returns data with another value at a path that it has.
-func withValue(data any, path []string, value any) any {
-	m, is := data.(map[string]any)
-	if len(path) == 0 || !is {
-		return value
-	}
-	out := maps.Clone(m)
-	out[path[0]] = withValue(m[path[0]], path[1:], value)
-	return out
 }

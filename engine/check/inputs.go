@@ -281,13 +281,9 @@ func (b inputSplitter) mapping(p *part, path []string) []choice {
 	if value == nil || len(fixed.fields) > 0 {
 		return []choice{fixed}
 	}
-	out := []choice{{label: "no key", entries: []entry{}}}
-	for n := 1; n <= maxElements; n++ {
-		c := choice{label: counted(n, "key"), made: true, coincides: n > 1}
-		for i := range n {
-			c.entries = append(c.entries, entry{"key" + suffix(i), value})
-		}
-		out = append(out, c)
+	var out []choice
+	for n := range maxElements + 1 {
+		out = append(out, mapOf(n, value))
 	}
 	return out
 }

@@ -28,19 +28,9 @@ func positionOf(c rollout.ComponentPreview) fault.Position {
 func (c *checker) shown(f fault.Fault) fault.Fault {
 	out := c.program.Shown(f)[0]
 	if out.Position.IsZero() {
-		out.Position = nearest(c.program, strings.Split(out.Path, "."))
+		out.Position = c.program.Syntax().NearestPosition(strings.Split(out.Path, ".")...)
 	}
 	return out
-}
-
-// nearest returns where the text of a package has a field, or what is around it.
-func nearest(p *program.Program, path []string) fault.Position {
-	for ; len(path) > 0; path = path[:len(path)-1] {
-		if at := p.Syntax().PositionOf(path...); !at.IsZero() {
-			return at
-		}
-	}
-	return fault.Position{}
 }
 
 // note notes where the objects of a component are written: a later state may render them no more, and be wrong about them.
@@ -78,9 +68,9 @@ func unready(p *program.Program, components []rollout.ComponentPreview) fault.Po
 		if at := positionOf(c); !at.IsZero() {
 			return at
 		}
-		return nearest(p, []string{"components", c.Name})
+		return p.Syntax().NearestPosition("components", c.Name)
 	}
-	return nearest(p, []string{"components"})
+	return p.Syntax().PositionOf("components")
 }
 
 // owned returns the objects in the inventory.

@@ -49,11 +49,7 @@ func rareMaps(schema *apiextensionsv1.JSONSchemaProps, choices []choice, value *
 	if !isAllowed(rareElements, schema.MinProperties, schema.MaxProperties) {
 		return out
 	}
-	three := choice{label: manyOf(rareElements, "key"), entries: []entry{}, made: true, coincides: true}
-	for i := range rareElements {
-		three.entries = append(three.entries, entry{madeKey + suffix(i), value})
-	}
-	return withoutKnown(append(out, three), choices)
+	return withoutKnown(append(out, mapOf(rareElements, value)), choices)
 }
 
 // rareLists returns the choice of a third element, which is tried once.
@@ -61,11 +57,7 @@ func rareLists(schema *apiextensionsv1.JSONSchemaProps, choices []choice, elemen
 	if element == nil || !isAllowed(rareElements, schema.MinItems, schema.MaxItems) {
 		return nil
 	}
-	three := choice{label: manyOf(rareElements, "element"), elements: []*node{}, coincides: true}
-	for range rareElements {
-		three.elements = append(three.elements, element)
-	}
-	return withoutKnown([]choice{three}, choices)
+	return withoutKnown([]choice{listOf(rareElements, element)}, choices)
 }
 
 // rareElements is how many elements a list or map has once, if the schema does not ask for that number anyway: something may show

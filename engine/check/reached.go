@@ -112,22 +112,25 @@ func isRead(f fault.Fault) bool {
 // reads reports whether a package says something else if a field of a live object has some value. It does not have to be
 // right for the package: an error is something else, too.
 func (r *placeSearch) reads(s program.Session, path []string) bool {
-	object := s.Live[path[1]][path[2]]
-	if object == nil {
+	if s.Live[path[1]][path[2]] == nil {
 		return false
 	}
 	was, wasErr := r.evaluator.CachingProgram.Evaluate(s)
 	for _, value := range []any{int64(7), "text", true, map[string]any{}} {
-		with := s
-		with.Live = maps.Clone(s.Live)
-		with.Live[path[1]] = maps.Clone(s.Live[path[1]])
-		with.Live[path[1]][path[2]], _ = put(object, path[3:], value).(map[string]any)
-		is, err := r.evaluator.CachingProgram.Evaluate(with)
+		is, err := r.evaluator.CachingProgram.Evaluate(withLive(s, path, value))
 		if (err == nil) != (wasErr == nil) || !reflect.DeepEqual(was, is) {
 			return true
 		}
 	}
 	return false
+}
+
+// withLive returns a session in which something of a live object is another value. The path begins with live.
+func withLive(s program.Session, path []string, value any) program.Session {
+	s.Live = maps.Clone(s.Live)
+	s.Live[path[1]] = maps.Clone(s.Live[path[1]])
+	s.Live[path[1]][path[2]], _ = put(s.Live[path[1]][path[2]], path[3:], value).(map[string]any)
+	return s
 }
 
 // put returns data with a value at a path, and with what is around it.

@@ -156,7 +156,7 @@ func (t trip) smallest(s selection, found tripFinding) tripFinding {
 		text = strings.ToValidUTF8(text[:maxShown], "") + "..."
 	}
 	found.fault = fault.Fault{
-		Position: nearest(t.program, t.declared), Path: strings.Join(t.declared, "."),
+		Position: t.program.Syntax().NearestPosition(t.declared...), Path: strings.Join(t.declared, "."),
 		Message: fmt.Sprintf("%s: %s", found.message, text),
 	}
 	if found.isLoss {

@@ -270,11 +270,7 @@ func (m Meta) conversionFaults(static cue.Value, index *syntax.Index) fault.Faul
 	var out fault.Faults
 	stored := m.stored()
 	add := func(message, hint string, path ...string) {
-		at := index.PositionOf(path...)
-		for near := path; at.IsZero() && len(near) > 0; near = near[:len(near)-1] {
-			at = index.PositionOf(near...)
-		}
-		out = append(out, fault.Fault{Position: at, Path: strings.Join(path, "."), Message: message, Hint: hint})
+		out = append(out, fault.Fault{Position: index.NearestPosition(path...), Path: strings.Join(path, "."), Message: message, Hint: hint})
 	}
 	if len(m.Versions) > 1 && !stored.Served {
 		add("the storage version is not served, and it is the one that the operator reads", "leave served out", "versions", stored.Name, "served")

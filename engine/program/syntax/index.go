@@ -392,6 +392,16 @@ func (x *names) PositionOf(path ...string) fault.Position {
 	return fault.Position{}
 }
 
+// NearestPosition returns where a member at a path is written, or what is around it.
+func (x *names) NearestPosition(path ...string) fault.Position {
+	for ; len(path) > 0; path = path[:len(path)-1] {
+		if at := x.PositionOf(path...); !at.IsZero() {
+			return at
+		}
+	}
+	return fault.Position{}
+}
+
 // Written returns how many times the text has a field, as far as it shows.
 func (x *names) Written(path []string) int { return len(x.at(path)) }
 
