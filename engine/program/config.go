@@ -130,7 +130,7 @@ func (c *Config) hint(path []string) string {
 	if last < 0 {
 		return ""
 	}
-	known := fieldNames(Lookup(c.Schema(), path[:last]...))
+	known := FieldNames(Lookup(c.Schema(), path[:last]...))
 	if len(known) == 0 {
 		return "nothing can be set there"
 	}

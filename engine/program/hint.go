@@ -82,7 +82,7 @@ func (s *Static) fieldsBeside(path []string) []string {
 	for _, name := range path[:len(path)-1] {
 		v = v.LookupPath(cue.MakePath(syntax.Selector(name)))
 	}
-	return fieldNames(v)
+	return FieldNames(v)
 }
 
 // covered reports whether a fault about an unknown field repeats one of the given ones. CUE
@@ -109,12 +109,12 @@ func unknownField(v cue.Value, f fault.Fault) (name string, others []string, ok 
 		return "", nil, false
 	}
 	name = sels[last].Unquoted()
-	others = slices.DeleteFunc(fieldNames(v.LookupPath(cue.MakePath(sels[:last]...))), func(k string) bool { return k == name })
+	others = slices.DeleteFunc(FieldNames(v.LookupPath(cue.MakePath(sels[:last]...))), func(k string) bool { return k == name })
 	return name, others, true
 }
 
-// fieldNames returns the names of the fields of a struct, including optional ones.
-func fieldNames(v cue.Value) []string {
+// FieldNames returns the names of the fields of a struct, including optional ones.
+func FieldNames(v cue.Value) []string {
 	var out []string
 	if !v.Exists() {
 		return nil

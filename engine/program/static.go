@@ -78,7 +78,7 @@ func unknownHint(name string, root bool, schema cue.Value) string {
 	if root && name == "clusterScoped" {
 		return "it allowed everything everywhere; " + reachHint
 	}
-	known := fieldNames(schema)
+	known := FieldNames(schema)
 	if len(known) == 0 {
 		return patternHint(schema)
 	}
@@ -91,7 +91,7 @@ func unknownHint(name string, root bool, schema cue.Value) string {
 
 // Parts returns the parts that the contract has for a component.
 func (s *Static) Parts() []string {
-	return fieldNames(s.contract.value.LookupPath(cue.MakePath(cue.Def("#Component"))))
+	return FieldNames(s.contract.value.LookupPath(cue.MakePath(cue.Def("#Component"))))
 }
 
 // CRSchema returns the schema of the custom resource: a tree of its own with each

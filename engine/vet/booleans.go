@@ -14,12 +14,8 @@ var readAsBoolean = map[string]bool{"y": true, "n": true, "yes": true, "no": tru
 func booleans(v *view) fault.Faults {
 	var out fault.Faults
 	seen := map[string]bool{}
-	var walk func(schema cue.Value, depth int)
-	walk = func(schema cue.Value, depth int) {
-		if depth > maxDepth || schema.IncompleteKind()&(cue.StructKind|cue.ListKind) == 0 {
-			return
-		}
-		for _, name := range fieldNames(schema) {
+	eachType(fieldOf(v.CRSchema(), "spec"), 0, func(schema cue.Value) {
+		for _, name := range program.FieldNames(schema) {
 			field := fieldOf(schema, name)
 			if path := schemaPath(field); readAsBoolean[name] && !seen[path] {
 				seen[path] = true
@@ -30,10 +26,6 @@ func booleans(v *view) fault.Faults {
 				})
 			}
 		}
-		for _, m := range members(schema) {
-			walk(m, depth+1)
-		}
-	}
-	walk(fieldOf(v.CRSchema(), "spec"), 0)
+	})
 	return out
 }

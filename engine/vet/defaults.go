@@ -19,8 +19,8 @@ import (
 // dropped.
 func defaults(v *view) fault.Faults {
 	d := &defaultRule{seen: map[string]bool{}}
-	d.walk(fieldOf(v.CRSchema(), "spec"), 0)
-	d.walk(v.Config().Schema(), 0)
+	eachType(fieldOf(v.CRSchema(), "spec"), 0, d.field)
+	eachType(v.Config().Schema(), 0, d.field)
 	return d.out
 }
 
@@ -29,21 +29,11 @@ type defaultRule struct {
 	seen map[string]bool
 }
 
-func (d *defaultRule) walk(v cue.Value, depth int) {
-	if !v.Exists() || depth > maxDepth {
-		return
-	}
-	if v.IncompleteKind()&(cue.StructKind|cue.ListKind) == 0 {
-		d.field(v)
-		return
-	}
-	for _, m := range members(v) {
-		d.walk(m, depth+1)
-	}
-}
-
 // field checks the default of one field.
 func (d *defaultRule) field(v cue.Value) {
+	if !isScalar(v) {
+		return
+	}
 	parts := []cue.Value{v}
 	if op, args := v.Expr(); op == cue.AndOp {
 		parts = args

@@ -16,15 +16,8 @@ import (
 func missingStars(v *view) fault.Faults {
 	var out fault.Faults
 	seen := map[string]bool{}
-	var walk func(schema cue.Value, depth int)
-	walk = func(schema cue.Value, depth int) {
-		if !schema.Exists() || depth > maxDepth {
-			return
-		}
-		if schema.IncompleteKind()&(cue.StructKind|cue.ListKind) != 0 {
-			for _, m := range members(schema) {
-				walk(m, depth+1)
-			}
+	find := func(schema cue.Value) {
+		if !isScalar(schema) {
 			return
 		}
 		path := schemaPath(schema)
@@ -37,8 +30,8 @@ func missingStars(v *view) fault.Faults {
 			})
 		}
 	}
-	walk(fieldOf(v.CRSchema(), "spec"), 0)
-	walk(v.Config().Schema(), 0)
+	eachType(fieldOf(v.CRSchema(), "spec"), 0, find)
+	eachType(v.Config().Schema(), 0, find)
 	return out
 }
 

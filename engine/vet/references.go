@@ -58,7 +58,7 @@ func unknownField(schema cue.Value, path []string) (at int, known []string) {
 		case schema.Allows(cue.Str(name)):
 			return 0, nil
 		default:
-			return i + 1, fieldNames(schema)
+			return i + 1, program.FieldNames(schema)
 		}
 	}
 	return 0, nil

@@ -19,16 +19,6 @@ func fieldOf(schema cue.Value, name string) cue.Value {
 	return schema.LookupPath(cue.MakePath(cue.Str(name).Optional()))
 }
 
-// fieldNames returns the names of the fields that a schema declares.
-func fieldNames(schema cue.Value) []string {
-	var out []string
-	it, err := schema.Fields(cue.Optional(true))
-	for err == nil && it.Next() {
-		out = append(out, it.Selector().Unquoted())
-	}
-	return out
-}
-
 // members returns the schemas of the fields, map values and list elements of a schema.
 func members(schema cue.Value) []cue.Value {
 	var out []cue.Value
@@ -42,6 +32,24 @@ func members(schema cue.Value) []cue.Value {
 		out = append(out, it.Value())
 	}
 	return out
+}
+
+// eachType calls a function with a schema and with those in it, the outer ones first.
+func eachType(schema cue.Value, depth int, f func(cue.Value)) {
+	if !schema.Exists() || depth > maxDepth {
+		return
+	}
+	f(schema)
+	if isScalar(schema) {
+		return
+	}
+	for _, m := range members(schema) {
+		eachType(m, depth+1, f)
+	}
+}
+
+func isScalar(schema cue.Value) bool {
+	return schema.IncompleteKind()&(cue.StructKind|cue.ListKind) == 0
 }
 
 // isAny reports whether a schema accepts any value.
