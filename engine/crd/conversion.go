@@ -7,6 +7,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -25,13 +26,9 @@ func withoutConversion(crd *apiextensionsv1.CustomResourceDefinition) {
 			converted = append(converted, v.Name)
 		}
 	}
-	if len(converted) == 0 {
-		return
+	if len(converted) > 0 {
+		metav1.SetMetaDataAnnotation(&crd.ObjectMeta, ConvertedAnnotation, strings.Join(converted, ","))
 	}
-	if crd.Annotations == nil {
-		crd.Annotations = map[string]string{}
-	}
-	crd.Annotations[ConvertedAnnotation] = strings.Join(converted, ",")
 }
 
 // UnservedVersions returns the versions of a definition that are not served only because no webhook converts them.

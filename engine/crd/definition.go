@@ -29,10 +29,7 @@ func WithAccount(crd *apiextensionsv1.CustomResourceDefinition, account string) 
 		return crd
 	}
 	out := crd.DeepCopy()
-	if out.Annotations == nil {
-		out.Annotations = map[string]string{}
-	}
-	out.Annotations[AccountAnnotation] = account
+	metav1.SetMetaDataAnnotation(&out.ObjectMeta, AccountAnnotation, account)
 	return out
 }
 

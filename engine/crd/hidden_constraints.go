@@ -17,6 +17,9 @@ func (g *generator) addHidden(at location, literals []*ast.StructLit) {
 			if !ok || hiddenName(f) == "" || f.Constraint == token.OPTION { // which nobody makes regular
 				continue
 			}
+			leave := func() {
+				g.inCUE = append(g.inCUE, CUEOnlyConstraint{Path: at.path, Text: ruleMessage(sourceOf(f)), Why: notTranslated, pos: f.Pos()})
+			}
 			condition, ok := hasToBeTrue(f.Value)
 			switch {
 			case dependencyOf(f.Value, at).name == "":
@@ -24,17 +27,15 @@ func (g *generator) addHidden(at location, literals []*ast.StructLit) {
 			case !ok && !mayRefuse(f.Value) && !isDeclaredTwice(f, literals):
 				continue // a value that others are made of
 			case !ok || f.Constraint == token.NOT:
-				g.inCUE = append(g.inCUE, CUEOnlyConstraint{Path: at.path, Text: ruleMessage(sourceOf(f)), Why: notTranslated, pos: f.Pos()})
+				leave()
 				continue
 			}
 			here := at
 			here.pos = f.Pos()
 			g.pending = append(g.pending, pendingRule{
 				at: here, structPath: at.path,
-				write: func(s *schemaProps) (rule, bool) { return writeHidden(s, l, f, condition) },
-				untranslated: func() {
-					g.inCUE = append(g.inCUE, CUEOnlyConstraint{Path: at.path, Text: ruleMessage(sourceOf(f)), Why: notTranslated, pos: f.Pos()})
-				},
+				write:        func(s *schemaProps) (rule, bool) { return writeHidden(s, l, f, condition) },
+				untranslated: leave,
 			})
 		}
 	}

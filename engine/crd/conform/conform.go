@@ -107,7 +107,7 @@ func validate(crd *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, e
 	errs := validation.ValidateCustomResourceDefinition(context.Background(), internal)
 	for i := range internal.Spec.Versions {
 		at := field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema")
-		structural, err := structure(internal, internal.Spec.Versions[i].Name)
+		_, structural, err := schemaOf(internal, internal.Spec.Versions[i].Name)
 		if err != nil {
 			errs = append(errs, field.Invalid(at, "", err.Error()))
 			continue
@@ -131,15 +131,11 @@ type Server struct {
 
 // NewServer prepares a server for one version of crd.
 func NewServer(crd *apiextensionsv1.CustomResourceDefinition, version string) (*Server, error) {
-	internal, structural, err := ofVersion(crd, version)
+	declared, structural, err := ofVersion(crd, version)
 	if err != nil {
 		return nil, err
 	}
-	found, err := apiextensions.GetSchemaForVersion(internal, version)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", crd.Name, err)
-	}
-	validator, _, err := servervalidation.NewSchemaValidator(found.OpenAPIV3Schema)
+	validator, _, err := servervalidation.NewSchemaValidator(declared)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", crd.Name, err)
 	}
@@ -178,8 +174,8 @@ func (s *Server) Prune(object map[string]any) {
 	pruning.Prune(object, s.structural, true)
 }
 
-// ofVersion returns a definition as an API server has it, and the schema of one version.
-func ofVersion(crd *apiextensionsv1.CustomResourceDefinition, version string) (*apiextensions.CustomResourceDefinition, *schema.Structural, error) {
+// ofVersion returns the schema of one version of a definition, as it is declared and as an API server compiles it.
+func ofVersion(crd *apiextensionsv1.CustomResourceDefinition, version string) (*apiextensions.JSONSchemaProps, *schema.Structural, error) {
 	if !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version }) {
 		return nil, nil, fmt.Errorf("%s: there is no version %s", crd.Name, version)
 	}
@@ -187,11 +183,11 @@ func ofVersion(crd *apiextensionsv1.CustomResourceDefinition, version string) (*
 	if err != nil {
 		return nil, nil, err
 	}
-	structural, err := structure(internal, version)
+	declared, structural, err := schemaOf(internal, version)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", crd.Name, err)
 	}
-	return internal, structural, nil
+	return declared, structural, nil
 }
 
 func convert(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensions.CustomResourceDefinition, error) {
@@ -205,13 +201,14 @@ func convert(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensions.Cust
 	return internal, nil
 }
 
-func structure(crd *apiextensions.CustomResourceDefinition, version string) (*schema.Structural, error) {
+func schemaOf(crd *apiextensions.CustomResourceDefinition, version string) (*apiextensions.JSONSchemaProps, *schema.Structural, error) {
 	found, err := apiextensions.GetSchemaForVersion(crd, version)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if found == nil || found.OpenAPIV3Schema == nil {
-		return nil, fmt.Errorf("version %s has no schema", version)
+		return nil, nil, fmt.Errorf("version %s has no schema", version)
 	}
-	return schema.NewStructural(found.OpenAPIV3Schema)
+	structural, err := schema.NewStructural(found.OpenAPIV3Schema)
+	return found.OpenAPIV3Schema, structural, err
 }
