@@ -19,9 +19,6 @@ func (t *translator) structure(v cue.Value) (*template.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := v.Fields(cue.Concrete(true)); err != nil {
-		return nil, t.undecided(v, err)
-	}
 	it, err := v.Fields(cue.Concrete(true))
 	if err != nil || v.Err() != nil && !cue.IsIncomplete(v.Err()) {
 		return nil, t.undecided(v, err)

@@ -47,17 +47,14 @@ func (s *Static) nameHint(f fault.Fault) string {
 
 // isWholeValue reports whether the name of a fault is all that is written as the value of a field.
 func (s *Static) isWholeValue(f fault.Fault) bool {
-	found := false
-	for _, file := range s.files {
-		ast.Walk(file, func(n ast.Node) bool {
-			if field, ok := n.(*ast.Field); ok && !found {
-				id, is := field.Value.(*ast.Ident)
-				found = is && id.Name == f.Name && fault.TokenPositionOf(id.Pos()) == f.Origin
+	for n := range syntax.NodesIn(s.files...) {
+		if field, ok := n.(*ast.Field); ok {
+			if id, is := field.Value.(*ast.Ident); is && id.Name == f.Name && fault.TokenPositionOf(id.Pos()) == f.Origin {
+				return true
 			}
-			return !found
-		}, nil)
+		}
 	}
-	return found
+	return false
 }
 
 // namesInScope returns the names that every file of the package may refer to.

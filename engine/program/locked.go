@@ -195,14 +195,11 @@ func (s *Static) Attributes() []Attribute { return attributesIn(s.files) }
 
 func attributesIn(files []*ast.File) []Attribute {
 	var out []Attribute
-	for _, f := range files {
-		ast.Walk(f, func(n ast.Node) bool {
-			if a, ok := n.(*ast.Attribute); ok {
-				name, contents := a.Split()
-				out = append(out, Attribute{Name: name, Contents: contents, Position: fault.PositionAt(a.Pos())})
-			}
-			return true
-		}, nil)
+	for n := range syntax.NodesIn(files...) {
+		if a, ok := n.(*ast.Attribute); ok {
+			name, contents := a.Split()
+			out = append(out, Attribute{Name: name, Contents: contents, Position: fault.PositionAt(a.Pos())})
+		}
 	}
 	slices.SortStableFunc(out, func(a, b Attribute) int { return fault.Compare(a.Position, b.Position) })
 	return out

@@ -239,15 +239,12 @@ func expressionsOf(v cue.Value) []ast.Node {
 
 // mentionsLater reports whether a comprehension looks at live objects or inputs.
 func mentionsLater(c *ast.Comprehension) bool {
-	found := false
-	for _, clause := range c.Clauses {
-		ast.Walk(clause, func(n ast.Node) bool {
-			id, ok := n.(*ast.Ident)
-			found = found || ok && (id.Name == "live" || id.Name == "inputs")
-			return !found
-		}, nil)
+	for n := range syntax.NodesIn(c.Clauses...) {
+		if id, ok := n.(*ast.Ident); ok && (id.Name == "live" || id.Name == "inputs") {
+			return true
+		}
 	}
-	return found
+	return false
 }
 
 // list judges the elements of a list.

@@ -251,11 +251,7 @@ func (f *usesFinder) choices(o syntax.SourceObject) []schema.GroupKind {
 		out = append(out, f.paired(o, name, groups, append(shown, out...))...)
 	}
 	if len(out) == 0 && len(shown) == 0 {
-		f.faults = append(f.faults, fault.Fault{
-			Position: o.Position(), Path: strings.Join(o.Path(), "."),
-			Message: "its kind is not in the text of the package, and no evaluation shows it",
-			Hint:    "write apiVersion and kind of the object as constants",
-		})
+		f.wrong(o, "", "its kind is not in the text of the package, and no evaluation shows it", "write apiVersion and kind of the object as constants")
 	}
 	return out
 }
@@ -278,11 +274,7 @@ func (f *usesFinder) paired(o syntax.SourceObject, name string, versions []strin
 	case len(all) == 1 || slices.ContainsFunc(shown, of):
 		return all
 	}
-	f.faults = append(f.faults, fault.Fault{
-		Position: o.Position(), Path: strings.Join(append(slices.Clip(o.Path()), "apiVersion"), "."),
-		Message: fmt.Sprintf("it is not clear which apiVersion the kind %s has", name),
-		Hint:    "write apiVersion and kind of the object as constants, side by side",
-	})
+	f.wrong(o, "apiVersion", fmt.Sprintf("it is not clear which apiVersion the kind %s has", name), "write apiVersion and kind of the object as constants, side by side")
 	return nil
 }
 
@@ -325,6 +317,12 @@ func (f *usesFinder) listed(from syntax.ExternalSource, field string) ([]string,
 		return []string{f.GroupVersionKind().GroupVersion().String()}, true
 	}
 	return nil, false
+}
+
+// wrong notes what is wrong with an object of the text, or with a field of it.
+func (f *usesFinder) wrong(o syntax.SourceObject, field, message, hint string) {
+	path := strings.TrimSuffix(strings.Join(o.Path(), ".")+"."+field, ".")
+	f.faults = append(f.faults, fault.Fault{Position: o.Position(), Path: path, Message: message, Hint: hint})
 }
 
 // fault notes that only an evaluation knows a kind.
@@ -421,17 +419,9 @@ func (f *usesFinder) roles(o syntax.SourceObject) {
 		switch {
 		case own[role]:
 		case role == allPowerful:
-			f.faults = append(f.faults, fault.Fault{
-				Position: o.Position(), Path: strings.Join(append(slices.Clip(o.Path()), "roleRef"), "."),
-				Message: "the package binds " + role + ", so the operator would need all permissions itself",
-				Hint:    "bind a role that allows what is needed",
-			})
+			f.wrong(o, "roleRef", "the package binds "+role+", so the operator would need all permissions itself", "bind a role that allows what is needed")
 		case slices.Contains(kinds, "Role"):
-			f.faults = append(f.faults, fault.Fault{
-				Position: o.Position(), Path: strings.Join(append(slices.Clip(o.Path()), "roleRef"), "."),
-				Message: fmt.Sprintf("the package binds the Role %s and does not render it, so the permissions that it needs are not known", role),
-				Hint:    "render the Role, or bind a ClusterRole",
-			})
+			f.wrong(o, "roleRef", fmt.Sprintf("the package binds the Role %s and does not render it, so the permissions that it needs are not known", role), "render the Role, or bind a ClusterRole")
 		default:
 			f.binds(o, role)
 		}

@@ -32,7 +32,7 @@ func (x *Examples) Compared() []ComparedLiteral {
 			out = append(out, ComparedLiteral{Path: path, Value: value})
 		}
 	}
-	for n := range nodesIn(x.files...) {
+	for n := range NodesIn(x.files...) {
 		if b, ok := n.(*ast.BinaryExpr); ok && comparing[b.Op] {
 			add(b.X, b.Y)
 			add(b.Y, b.X)

@@ -30,7 +30,7 @@ type Operand struct {
 // Comparisons returns the comparisons of a package, by position.
 func (x *Index) Comparisons() []Comparison {
 	var out []Comparison
-	for n := range nodesIn(x.files...) {
+	for n := range NodesIn(x.files...) {
 		b, ok := n.(*ast.BinaryExpr)
 		if ok && (b.Op == token.EQL || b.Op == token.NEQ) {
 			out = append(out, Comparison{

@@ -22,7 +22,7 @@ func (x *Examples) Counted() []ElementCount {
 			out = append(out, ElementCount{Path: path, Counts: counts})
 		}
 	}
-	for n := range nodesIn(x.files...) {
+	for n := range NodesIn(x.files...) {
 		switch n := n.(type) {
 		case *ast.BinaryExpr:
 			countedBy(n.Op, n.X, n.Y, add)

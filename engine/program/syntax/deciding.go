@@ -52,7 +52,7 @@ func isBottomComparison(e *ast.BinaryExpr) bool {
 // of templates decide is left to whoever evaluates.
 func (x *Index) Deciding() []Reference {
 	var out []Reference
-	for n := range nodesIn(x.files...) {
+	for n := range NodesIn(x.files...) {
 		switch n := n.(type) {
 		case *ast.IfClause:
 			if _, ok := x.Known(n.Condition, func([]string) ast.Expr { return nil }); !ok {

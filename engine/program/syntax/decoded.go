@@ -63,7 +63,7 @@ func (x *Index) Examples() *Examples { return &Examples{&x.names, x.files, x.ord
 // Decoded returns the texts of inputs that the package decodes, in the order of the text.
 func (x *Examples) Decoded() []DecodedText {
 	var out []DecodedText
-	for n := range nodesIn(x.files...) {
+	for n := range NodesIn(x.files...) {
 		switch n := n.(type) {
 		case *ast.BinaryExpr:
 			if comparing[n.Op] {
@@ -250,7 +250,7 @@ func unparenthesized(e ast.Expr) ast.Expr {
 // the order of the text.
 func (x *Examples) ComparedInputs() []ComparedLiteral {
 	var out []ComparedLiteral
-	for n := range nodesIn(x.files...) {
+	for n := range NodesIn(x.files...) {
 		if index, ok := n.(*ast.IndexExpr); ok {
 			out = append(out, x.lookups(index)...)
 		}
@@ -324,7 +324,7 @@ func (x *Examples) Defaulted() []DefaultedField {
 // defaultedIn is Defaulted for one node.
 func (x *Examples) defaultedIn(n ast.Node, component string) []DefaultedField {
 	var out []DefaultedField
-	for n := range nodesIn(n) {
+	for n := range NodesIn(n) {
 		b, ok := n.(*ast.BinaryExpr)
 		if !ok {
 			continue

@@ -191,7 +191,7 @@ var dataFields = []string{"cr", "live", "inputs"}
 func (x *reader) aliasesData() bool {
 	for _, name := range dataFields {
 		for _, m := range x.fields[name] {
-			for n := range nodesIn(m.value) {
+			for n := range NodesIn(m.value) {
 				if _, aliased := n.(*ast.Alias); aliased {
 					return true
 				}
@@ -204,7 +204,7 @@ func (x *reader) aliasesData() bool {
 // usesSelf reports whether files refer to the value around a field by self, which is an experiment of CUE.
 func usesSelf(files []*ast.File) bool {
 	names := map[ast.Node]bool{} // of fields
-	for n := range nodesIn(files...) {
+	for n := range NodesIn(files...) {
 		switch n := n.(type) {
 		case *ast.Field:
 			names[n.Label] = true

@@ -7,8 +7,8 @@ import (
 	"cuelang.org/go/cue/ast"
 )
 
-// nodesIn yields all nodes of some text, each before those that it consists of.
-func nodesIn[N ast.Node](text ...N) iter.Seq[ast.Node] {
+// NodesIn yields all nodes of some text, each before those that it consists of.
+func NodesIn[N ast.Node](text ...N) iter.Seq[ast.Node] {
 	return func(yield func(ast.Node) bool) {
 		more := true
 		for _, n := range text {

@@ -147,7 +147,7 @@ func (a *preferredReader) arm(preferred, other ast.Expr) {
 	if len(arm.References) == 1 && len(path) > 3 && path[0] == "live" && slices.Equal(path, arm.References[0].Path) {
 		arm.Default, _ = literalOf(unparenthesized(other))
 	}
-	for n := range nodesIn(preferred) {
+	for n := range NodesIn(preferred) {
 		if lit, is := n.(*ast.BasicLit); is && lit.Kind == token.INT {
 			arm.Numbers = append(arm.Numbers, lit.Value)
 		}

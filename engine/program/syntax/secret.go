@@ -154,7 +154,7 @@ func (x *reader) addSecrets() {
 
 // addLabelled records the hidden fields and definitions of all files.
 func (x *reader) addLabelled() {
-	for n := range nodesIn(x.files...) {
+	for n := range NodesIn(x.files...) {
 		if field, ok := n.(*ast.Field); ok {
 			if m := memberOf(field, nil); !isRegular(m.name) {
 				x.labelled[m.name] = append(x.labelled[m.name], m)

@@ -69,7 +69,7 @@ func (f *unknownNames) noteAsked(inst *build.Instance) {
 			}
 		}
 	}
-	for n := range nodesIn(inst.Files...) {
+	for n := range NodesIn(inst.Files...) {
 		if b, is := n.(*ast.BinaryExpr); is {
 			note(b.X, b.Y)
 			note(b.Y, b.X)

@@ -25,7 +25,7 @@ func (x *names) UnusedHidden(path ...string) []Member {
 func usedHidden(files []*ast.File) map[string]bool {
 	out := map[string]bool{}
 	labels := map[ast.Node]bool{}
-	for n := range nodesIn(files...) {
+	for n := range NodesIn(files...) {
 		switch n := n.(type) {
 		case *ast.Field:
 			labels[n.Label] = true
