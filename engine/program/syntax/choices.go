@@ -42,39 +42,30 @@ func (w *SourceObject) Conditional() bool {
 // Choices returns the values of a field at a path of the object.
 func (w *SourceObject) Choices(path ...string) Choices {
 	var out Choices
-	for _, at := range w.text {
-		t := at.tracerFor(len(path))
-		t.find(at.text, path, 0, func(n ast.Node) {
-			if lit, ok := n.(*ast.BasicLit); ok {
-				out.Texts = append(out.Texts, unquoted(lit))
-				return
-			}
-			before := len(t.origins)
-			t.value(n, 0)
-			out.Computed = append(out.Computed, t.origins[before:]...)
-			t.origins = t.origins[:before]
-		})
-		out.Types = append(out.Types, t.types...)
-		out.Sources = append(out.Sources, t.origins...)
-	}
+	out.Sources, out.Types = w.trace(path, func(t *tracer, n ast.Node) {
+		if lit, ok := n.(*ast.BasicLit); ok {
+			out.Texts = append(out.Texts, unquoted(lit))
+			return
+		}
+		before := len(t.origins)
+		t.value(n, 0)
+		out.Computed = append(out.Computed, t.origins[before:]...)
+		t.origins = t.origins[:before]
+	})
 	return out
 }
 
 // MayBeTrue reports whether a field at a path of the object may be true, as far as the text shows.
 func (w *SourceObject) MayBeTrue(path ...string) bool {
 	may := false
-	for _, at := range w.text {
-		t := at.tracerFor(len(path))
-		t.find(at.text, path, 0, func(n ast.Node) {
-			if lit, ok := n.(*ast.BasicLit); ok {
-				may = may || lit.Kind == token.TRUE
-				return
-			}
-			t.value(n, 0)
-		})
-		may = may || len(t.origins) > 0
-	}
-	return may
+	sources, _ := w.trace(path, func(t *tracer, n ast.Node) {
+		if lit, ok := n.(*ast.BasicLit); ok {
+			may = may || lit.Kind == token.TRUE
+			return
+		}
+		t.value(n, 0)
+	})
+	return may || len(sources) > 0
 }
 
 // Policies returns the policies in the text for the objects of components, at paths as in

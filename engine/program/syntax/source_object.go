@@ -24,9 +24,15 @@ type sourceAt struct {
 	text ast.Node
 }
 
-// tracerFor returns a tracer that starts at the expression, for a path with the given number of names.
-func (w sourceAt) tracerFor(names int) *tracer {
-	return &tracer{index: w.index, seen: map[string]bool{}, at: w.at, trail: w.trail, meant: w.meant, left: names}
+// trace calls a function with each expression at a path of the object, and with the tracer that found it. It returns the
+// sources outside the package and the types that the tracers came across.
+func (w *SourceObject) trace(path []string, found func(t *tracer, n ast.Node)) (sources []ExternalSource, types []ImportedType) {
+	for _, at := range w.text {
+		t := &tracer{index: at.index, seen: map[string]bool{}, at: at.at, trail: at.trail, meant: at.meant, left: len(path)}
+		t.find(at.text, path, 0, func(n ast.Node) { found(t, n) })
+		sources, types = append(sources, t.origins...), append(types, t.types...)
+	}
+	return sources, types
 }
 
 // SourceObjects returns the objects and inputs in the text, and the external sources of objects
@@ -69,16 +75,13 @@ func (x *Index) sourceObjectsAt(root string, path []string) ([]SourceObject, []E
 // literalsAt returns the string literals at a path of the object and, for the path of the kind,
 // the Kubernetes types that the object is unified with.
 func (w *SourceObject) literalsAt(path ...string) (texts, types []string) {
-	for _, at := range w.text {
-		t := at.tracerFor(0)
-		t.find(at.text, path, 0, func(n ast.Node) {
-			if lit, ok := n.(*ast.BasicLit); ok {
-				texts = append(texts, unquoted(lit))
-			}
-		})
-		for _, imported := range t.types {
-			types = append(types, imported.Name)
+	_, imported := w.trace(path, func(_ *tracer, n ast.Node) {
+		if lit, ok := n.(*ast.BasicLit); ok {
+			texts = append(texts, unquoted(lit))
 		}
+	})
+	for _, t := range imported {
+		types = append(types, t.Name)
 	}
 	return texts, types
 }
@@ -95,11 +98,6 @@ func (w *SourceObject) HasLiteral(text string, path ...string) bool {
 // ExternalSources returns the sources, outside the package, of a field of the object and of all
 // values in the field.
 func (w *SourceObject) ExternalSources(path ...string) []ExternalSource {
-	var out []ExternalSource
-	for _, at := range w.text {
-		t := at.tracerFor(len(path))
-		t.find(at.text, path, 0, func(n ast.Node) { t.value(n, 0) })
-		out = append(out, t.origins...)
-	}
+	out, _ := w.trace(path, func(t *tracer, n ast.Node) { t.value(n, 0) })
 	return out
 }
