@@ -80,12 +80,7 @@ func (l *letNames) below(n ast.Node, inLoop bool) {
 
 // loops reports whether a comprehension may have several rounds.
 func loops(c *ast.Comprehension) bool {
-	for _, clause := range c.Clauses {
-		if _, ok := clause.(*ast.ForClause); ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Clauses, func(clause ast.Clause) bool { _, ok := clause.(*ast.ForClause); return ok })
 }
 
 // refer makes an identifier that refers to a let refer to its field.

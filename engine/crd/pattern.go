@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 )
 
 // checkPattern reports whether a pattern compiles, and adds a fault if it does not. The API
@@ -54,12 +55,7 @@ func anchored(re *syntax.Regexp, anchor syntax.Op, last bool) bool {
 		}
 		return anchored(re.Sub[at], anchor, last)
 	case syntax.OpAlternate:
-		for _, sub := range re.Sub {
-			if !anchored(sub, anchor, last) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !anchored(sub, anchor, last) })
 	}
 	return false
 }

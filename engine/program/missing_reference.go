@@ -55,10 +55,7 @@ func (e *evaluator) computedReference(f fault.Fault) (missingReference, bool) {
 	if !ok {
 		return missingReference{}, false
 	}
-	var path []string
-	for _, sel := range cue.ParsePath(text).Selectors() {
-		path = append(path, nameOf(sel))
-	}
+	path := selectorNames(cue.ParsePath(text).Selectors())
 	return missingReference{Reference: syntax.Reference{Path: path, Position: f.Position}, whole: path}, true
 }
 

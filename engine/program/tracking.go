@@ -2,6 +2,7 @@ package program
 
 import (
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -31,15 +32,7 @@ func isTracking(key string) bool {
 		return true
 	}
 	domain, _, qualified := strings.Cut(key, "/")
-	if !qualified {
-		return false
-	}
-	for _, d := range trackingDomains {
-		if domain == d || strings.HasSuffix(domain, "."+d) {
-			return true
-		}
-	}
-	return false
+	return qualified && slices.ContainsFunc(trackingDomains, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
 }
 
 // withoutTracking returns a custom resource without the labels and annotations that are for the tool that has applied

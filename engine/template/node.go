@@ -3,6 +3,7 @@ package template
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -125,12 +126,7 @@ func Call(name string, args ...*Node) (*Node, error) {
 func (n *Node) Static() (value any, ok bool) { return n.value, n.form == constant }
 
 func allConstant(nodes []*Node) bool {
-	for _, n := range nodes {
-		if n.form != constant {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(nodes, func(n *Node) bool { return n.form != constant })
 }
 
 // References returns the paths that a node and all within it refer to.

@@ -385,10 +385,5 @@ func (b *blocks) frame() []string {
 
 // relatesFields reports whether the schema of the resource relates fields to each other.
 func (b *blocks) relatesFields() bool {
-	for _, block := range b.closure("cr") {
-		if block != rest && b.related[block] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.closure("cr"), func(block string) bool { return block != rest && b.related[block] })
 }
