@@ -5,11 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/parser"
 	"github.com/google/go-cmp/cmp"
-
-	"operetta.dev/engine/program/syntax"
 )
 
 func TestWhatDecidesAboutTheFormIsKnownFromTheText(t *testing.T) {
@@ -32,7 +29,7 @@ func TestWhatDecidesAboutTheFormIsKnownFromTheText(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, r := range syntax.Read([]*ast.File{f}).Deciding() {
+		for _, r := range indexOf(f).Deciding() {
 			got = append(got, strings.Join(r.Path, "."))
 		}
 		slices.Sort(got)

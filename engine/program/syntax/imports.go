@@ -17,7 +17,7 @@ type imports struct {
 // selected returns the index of the imported package whose field a selection is, and the name of the field. The
 // index is nil if it is something else, a package of CUE itself, or one whose fields the text does not show.
 func (x *Index) selected(e *ast.SelectorExpr) (in *Index, name string) {
-	if x.imports == nil || x.imports.instance == nil {
+	if x.imports == nil {
 		return nil, ""
 	}
 	dep := imported(x.imports.instance, e.X)

@@ -89,18 +89,32 @@ type reader struct {
 	clauses map[ast.Clause]bool
 }
 
-// Read returns the index of the text of a package without what it imports.
-func Read(files []*ast.File) *Index {
-	x := newReader(files)
-	x.imports = &imports{}
-	return read(x)
-}
-
 // ReadInstance returns the index of the text of a package, and looks at definitions that it imports.
 func ReadInstance(inst *build.Instance) *Index {
 	x := newReader(inst.Files)
 	x.imports = &imports{instance: inst, read: map[*build.Instance]*Index{}}
-	return read(x)
+	x.readFields()
+	x.foreign = x.foreign || usesSelf(x.files) || x.aliasesData()
+	x.addRootGuards()
+	for _, m := range x.fields["components"] {
+		x.addComponents(m)
+	}
+	for _, m := range x.fields["hooks"] {
+		x.addHooks(m)
+	}
+	for _, m := range x.guarded {
+		x.conditionals = append(x.conditionals, x.conditionalOf(m))
+	}
+	for name := range x.bodies {
+		x.edges[name] = x.derive(name, slices.Concat(x.bodies[name], x.anyBody))
+	}
+	x.deriveOthers()
+	x.references = x.allReferences()
+	x.addDeclarations()
+	x.fromData = fieldsFromData(x.files)
+	x.addSecrets()
+	x.imports = nil
+	return x.Index
 }
 
 func newReader(files []*ast.File) *reader {
@@ -125,31 +139,6 @@ func newReader(files []*ast.File) *reader {
 		selections:   map[fault.TokenPosition][]Selection{},
 		declarations: map[string][]Reading{},
 	}}
-}
-
-func read(x *reader) *Index {
-	x.readFields()
-	x.foreign = x.foreign || usesSelf(x.files) || x.aliasesData()
-	x.addRootGuards()
-	for _, m := range x.fields["components"] {
-		x.addComponents(m)
-	}
-	for _, m := range x.fields["hooks"] {
-		x.addHooks(m)
-	}
-	for _, m := range x.guarded {
-		x.conditionals = append(x.conditionals, x.conditionalOf(m))
-	}
-	for name := range x.bodies {
-		x.edges[name] = x.derive(name, slices.Concat(x.bodies[name], x.anyBody))
-	}
-	x.deriveOthers()
-	x.references = x.allReferences()
-	x.addDeclarations()
-	x.fromData = fieldsFromData(x.files)
-	x.addSecrets()
-	x.imports = nil
-	return x.Index
 }
 
 // readFields records the declarations at the root.

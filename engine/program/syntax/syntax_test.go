@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/build"
 	"cuelang.org/go/cue/parser"
 	"github.com/google/go-cmp/cmp"
 
@@ -19,7 +20,12 @@ func read(t *testing.T, text string) *syntax.Index {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return syntax.Read([]*ast.File{f})
+	return indexOf(f)
+}
+
+// indexOf returns what a file says that imports nothing.
+func indexOf(f *ast.File) *syntax.Index {
+	return syntax.ReadInstance(&build.Instance{Files: []*ast.File{f}})
 }
 
 // kinds are where the kind of the only object comes from, as kinds that are written out and
@@ -116,7 +122,7 @@ func TestWhatATemplateOfATemplateBringsIsShown(t *testing.T) {
 func TestWhatHasNoPlaceInTheTextIsSelectedNowhere(t *testing.T) {
 	t.Parallel()
 	made := ast.NewStruct("web", ast.NewStruct("outputs", ast.NewStruct("x", ast.NewSel(ast.NewIdent("live"), "db", "o"))))
-	x := syntax.Read([]*ast.File{{Decls: []ast.Decl{&ast.Field{Label: ast.NewIdent("components"), Value: made}}}})
+	x := indexOf(&ast.File{Decls: []ast.Decl{&ast.Field{Label: ast.NewIdent("components"), Value: made}}})
 	if len(x.References()) != 1 {
 		t.Fatalf("references %v, wanted one", x.References())
 	}
