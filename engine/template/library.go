@@ -33,7 +33,7 @@ var library = map[string]*operation{
 	"strings.Contains":     texts(func(a, b string) any { return strings.Contains(a, b) }),
 	"strings.ContainsAny":  texts(func(a, b string) any { return strings.ContainsAny(a, b) }),
 	"strings.Count":        texts(func(a, b string) any { return int64(strings.Count(a, b)) }),
-	"strings.Fields":       text(func(s string) any { return listOf(strings.Fields(s)) }),
+	"strings.Fields":       unary(func(s string) any { return listOf(strings.Fields(s)) }),
 	"strings.HasPrefix":    texts(func(a, b string) any { return strings.HasPrefix(a, b) }),
 	"strings.HasSuffix":    texts(func(a, b string) any { return strings.HasSuffix(a, b) }),
 	"strings.Index":        texts(func(a, b string) any { return int64(strings.Index(a, b)) }),
@@ -48,27 +48,27 @@ var library = map[string]*operation{
 	"strings.SliceRunes":   {arity: 3, eval: sliceRunes},
 	"strings.Split":        texts(func(a, b string) any { return listOf(strings.Split(a, b)) }),
 	"strings.SplitAfter":   texts(func(a, b string) any { return listOf(strings.SplitAfter(a, b)) }),
-	"strings.ToCamel":      text(func(s string) any { return strings.ToCamel(s) }),
-	"strings.ToLower":      text(func(s string) any { return strings.ToLower(s) }),
-	"strings.ToTitle":      text(func(s string) any { return strings.ToTitle(s) }),
-	"strings.ToUpper":      text(func(s string) any { return strings.ToUpper(s) }),
+	"strings.ToCamel":      unary(func(s string) any { return strings.ToCamel(s) }),
+	"strings.ToLower":      unary(func(s string) any { return strings.ToLower(s) }),
+	"strings.ToTitle":      unary(func(s string) any { return strings.ToTitle(s) }),
+	"strings.ToUpper":      unary(func(s string) any { return strings.ToUpper(s) }),
 	"strings.Trim":         texts(func(a, b string) any { return strings.Trim(a, b) }),
 	"strings.TrimLeft":     texts(func(a, b string) any { return strings.TrimLeft(a, b) }),
 	"strings.TrimPrefix":   texts(func(a, b string) any { return strings.TrimPrefix(a, b) }),
 	"strings.TrimRight":    texts(func(a, b string) any { return strings.TrimRight(a, b) }),
-	"strings.TrimSpace":    text(func(s string) any { return strings.TrimSpace(s) }),
+	"strings.TrimSpace":    unary(func(s string) any { return strings.TrimSpace(s) }),
 	"strings.TrimSuffix":   texts(func(a, b string) any { return strings.TrimSuffix(a, b) }),
 
 	"strings.SplitN":      {arity: 3, eval: splitN(strings.SplitN)},
 	"strings.SplitAfterN": {arity: 3, eval: splitN(strings.SplitAfterN)},
 
-	"strconv.Atoi":         text(integerOf),
-	"strconv.FormatBool":   {arity: 1, eval: formatBool},
-	"strconv.ParseBool":    text(func(s string) any { return ifNoError(strconv.ParseBool(s)) }),
-	"strconv.Unquote":      text(func(s string) any { return ifNoError(strconv.Unquote(s)) }),
-	"strconv.QuoteToASCII": text(func(s string) any { return strconv.QuoteToASCII(s) }),
+	"strconv.Atoi":         unary(integerOf),
+	"strconv.FormatBool":   unary(func(b bool) any { return strconv.FormatBool(b) }),
+	"strconv.ParseBool":    unary(func(s string) any { return ifNoError(strconv.ParseBool(s)) }),
+	"strconv.Unquote":      unary(func(s string) any { return ifNoError(strconv.Unquote(s)) }),
+	"strconv.QuoteToASCII": unary(func(s string) any { return strconv.QuoteToASCII(s) }),
 	"strconv.FormatInt":    {arity: 2, eval: formatInt},
-	"strconv.Quote":        text(func(s string) any { return strconv.Quote(s) }),
+	"strconv.Quote":        unary(func(s string) any { return strconv.Quote(s) }),
 
 	"list.Avg":             aggregate(cuelist.Avg),
 	"list.Contains":        {arity: 2, eval: listContains},
@@ -77,12 +77,12 @@ var library = map[string]*operation{
 	"list.Max":             aggregate(cuelist.Max),
 	"list.Min":             aggregate(cuelist.Min),
 	"list.Product":         aggregate(cuelist.Product),
-	"list.Reverse":         {arity: 1, eval: reverse},
+	"list.Reverse":         unary(reverse),
 	"list.Slice":           {arity: 3, eval: slice},
 	"list.Sum":             aggregate(cuelist.Sum),
 	"list.Take":            {arity: 2, eval: take},
-	"list.UniqueItems":     {arity: 1, eval: uniqueItems},
-	"list.Concat":          {arity: 1, eval: concat},
+	"list.UniqueItems":     unary(uniqueItems),
+	"list.Concat":          unary(concat),
 	"list.MaxItems":        {arity: 2, eval: counted(func(have, n int64) bool { return have <= n })},
 	"list.MinItems":        {arity: 2, eval: counted(func(have, n int64) bool { return have >= n })},
 	"list.SortStrings":     {arity: 1, eval: sortStrings},
@@ -93,24 +93,24 @@ var library = map[string]*operation{
 	"base64.Encode":     {arity: 2, eval: base64Encode},
 	"hex.Encode":        content(func(b []byte) any { return hex.Encode(b) }),
 	"hmac.Sign":         {arity: 3, eval: sign},
-	"html.Escape":       text(func(s string) any { return html.Escape(s) }),
+	"html.Escape":       unary(func(s string) any { return html.Escape(s) }),
 	"math.Abs":          {arity: 1, eval: absolute},
 	"math.Ceil":         rounded(math.Ceil),
 	"math.Floor":        rounded(math.Floor),
 	"math.Round":        rounded(math.Round),
 	"math.Trunc":        rounded(math.Trunc),
 	"md5.Sum":           content(func(b []byte) any { return md5.Sum(b) }),
-	"net.FQDN":          text(func(s string) any { return net.FQDN(s) }),
-	"net.PathEscape":    text(func(s string) any { return net.PathEscape(s) }),
-	"net.QueryEscape":   text(func(s string) any { return net.QueryEscape(s) }),
+	"net.FQDN":          unary(func(s string) any { return net.FQDN(s) }),
+	"net.PathEscape":    unary(func(s string) any { return net.PathEscape(s) }),
+	"net.QueryEscape":   unary(func(s string) any { return net.QueryEscape(s) }),
 	"regexp.Match":      {arity: 2, prepare: regexpMatch},
-	"regexp.QuoteMeta":  text(func(s string) any { return regexp.QuoteMeta(s) }),
+	"regexp.QuoteMeta":  unary(func(s string) any { return regexp.QuoteMeta(s) }),
 	"regexp.ReplaceAll": {arity: 3, prepare: regexpReplaceAll},
 	"sha1.Sum":          content(func(b []byte) any { return sha1.Sum(b) }),
 	"sha256.Sum256":     content(func(b []byte) any { return sha256.Sum256(b) }),
 	"sha512.Sum512":     content(func(b []byte) any { return sha512.Sum512(b) }),
-	"time.Duration":     text(func(s string) any { return trueIf(time.Duration(s)) }),
-	"time.Time":         text(func(s string) any { return trueIf(time.Time(s)) }),
+	"time.Duration":     unary(func(s string) any { return trueIf(time.Duration(s)) }),
+	"time.Time":         unary(func(s string) any { return trueIf(time.Time(s)) }),
 }
 
 // maxText is how long a text that an operation makes may be, in bytes: of a short one and a number, it can
@@ -120,11 +120,11 @@ const maxText = 1 << 20
 // maxRepeats is how often CUE v0.17.1 repeats a text: adt.MaxRepeatCount.
 const maxRepeats = 1_000_000
 
-// text is an operation on one text. What returns nil has no answer.
-func text(of func(string) any) *operation {
+// unary is an operation on one value of a type. What returns nil has no answer.
+func unary[T any](of func(T) any) *operation {
 	return &operation{arity: 1, eval: func(args []any) (any, error) {
-		if s, ok := args[0].(string); ok {
-			if out := of(s); out != nil {
+		if v, ok := args[0].(T); ok {
+			if out := of(v); out != nil {
 				return out, nil
 			}
 		}

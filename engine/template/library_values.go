@@ -2,6 +2,7 @@ package template
 
 import (
 	"encoding/base64"
+	"math"
 	"math/big"
 	"slices"
 
@@ -43,20 +44,16 @@ func isScalar(v any) bool {
 	return false
 }
 
-func concat(args []any) (any, error) {
-	lists, ok := args[0].([]any)
-	if !ok {
-		return nil, ErrFallback
-	}
+func concat(lists []any) any {
 	out := []any{}
 	for _, l := range lists {
 		elements, ok := l.([]any)
 		if !ok {
-			return nil, ErrFallback
+			return nil
 		}
 		out = append(out, elements...)
 	}
-	return out, nil
+	return out
 }
 
 // counted is a bound on how many elements or fields there are. Where it is not met CUE has an
@@ -88,13 +85,6 @@ func splitN(of func(s, separator string, n int) []string) func([]any) (any, erro
 	}
 }
 
-func formatBool(args []any) (any, error) {
-	if b, ok := args[0].(bool); ok {
-		return strconv.FormatBool(b), nil
-	}
-	return nil, ErrFallback
-}
-
 func isSortedStrings(args []any) (any, error) {
 	texts, ok := textsIn(args[0])
 	if !ok {
@@ -104,61 +94,39 @@ func isSortedStrings(args []any) (any, error) {
 }
 
 // uniqueItems is a bound: CUE names the elements that are the same where it is not met.
-func uniqueItems(args []any) (any, error) {
-	elements, ok := args[0].([]any)
-	if !ok {
-		return nil, ErrFallback
-	}
+func uniqueItems(elements []any) any {
 	seen := make(map[any]bool, len(elements))
 	for _, e := range elements {
 		if !isScalar(e) || seen[e] {
-			return nil, ErrFallback
+			return nil
 		}
 		seen[e] = true
 	}
-	return true, nil
+	return true
 }
 
-// part returns the elements of a list from one to another.
-func part(of any, begin, end func(n int) (int, bool)) (any, error) {
-	elements, ok := of.([]any)
-	if !ok {
+// part returns the elements of a list from one index to another one. An index beyond the end stands for the end, if it may.
+func part(of, from, to any, mayExceed bool) (any, error) {
+	elements, isList := of.([]any)
+	begin, isIndex := count(from)
+	end, areIndices := count(to)
+	if mayExceed {
+		begin, end = min(begin, len(elements)), min(end, len(elements))
+	}
+	if !isList || !isIndex || !areIndices || begin < 0 || begin > end || end > len(elements) {
 		return nil, ErrFallback
 	}
-	from, isIndex := begin(len(elements))
-	to, areIndices := end(len(elements))
-	if !isIndex || !areIndices || from < 0 || from > to || to > len(elements) {
-		return nil, ErrFallback
-	}
-	return slices.Clone(elements[from:to]), nil
+	return slices.Clone(elements[begin:end]), nil
 }
 
-// at returns an index that is an argument.
-func at(arg any) func(int) (int, bool) { return func(int) (int, bool) { return count(arg) } }
+func take(args []any) (any, error)  { return part(args[0], int64(0), args[1], true) }
+func drop(args []any) (any, error)  { return part(args[0], args[1], int64(math.MaxInt32), true) }
+func slice(args []any) (any, error) { return part(args[0], args[1], args[2], false) }
 
-// upTo returns an index that is an argument, and no larger than there are elements.
-func upTo(arg any) func(int) (int, bool) {
-	return func(n int) (int, bool) {
-		i, ok := count(arg)
-		return min(i, n), ok
-	}
-}
-
-func first(int) (int, bool)  { return 0, true }
-func last(n int) (int, bool) { return n, true }
-
-func take(args []any) (any, error)  { return part(args[0], first, upTo(args[1])) }
-func drop(args []any) (any, error)  { return part(args[0], upTo(args[1]), last) }
-func slice(args []any) (any, error) { return part(args[0], at(args[1]), at(args[2])) }
-
-func reverse(args []any) (any, error) {
-	elements, ok := args[0].([]any)
-	if !ok {
-		return nil, ErrFallback
-	}
+func reverse(elements []any) any {
 	out := slices.Clone(elements)
 	slices.Reverse(out)
-	return out, nil
+	return out
 }
 
 func sortStrings(args []any) (any, error) {

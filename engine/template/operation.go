@@ -1,6 +1,7 @@
 package template
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"math/bits"
@@ -29,7 +30,7 @@ var operators = map[string]*operation{
 	"*":             {arity: 2, eval: multiply},
 	"/":             {arity: 2, eval: func(args []any) (any, error) { return decimalOf(args, divide) }},
 	"negate":        {arity: 1, eval: negate},
-	"bytes":         {arity: 1, eval: bytesOfText},
+	"bytes":         unary(func(s string) any { return []byte(s) }), // what is written as an interpolation in single quotes
 	"number":        {arity: 1, eval: rendered},
 	"index":         {arity: 2, eval: index},
 	"div":           integers(euclideanQuotient),
@@ -42,7 +43,7 @@ var operators = map[string]*operation{
 	"<=":            ordered(func(c int) bool { return c <= 0 }),
 	">":             ordered(func(c int) bool { return c > 0 }),
 	">=":            ordered(func(c int) bool { return c >= 0 }),
-	"!":             {arity: 1, eval: negated},
+	"!":             unary(func(b bool) any { return !b }),
 	"&&":            {arity: -1, eval: conjunction},
 	"||":            {arity: -1, eval: disjunction},
 	"=~":            {arity: 2, prepare: matches(true)},
@@ -117,14 +118,6 @@ func negate(args []any) (any, error) {
 	case Decimal:
 		d := &apd.Decimal{}
 		return d.Neg(v), nil
-	}
-	return nil, ErrFallback
-}
-
-// bytesOfText makes bytes of what is written as an interpolation in single quotes.
-func bytesOfText(args []any) (any, error) {
-	if s, ok := args[0].(string); ok {
-		return []byte(s), nil
 	}
 	return nil, ErrFallback
 }
@@ -259,13 +252,7 @@ func order(a, b any) (int, error) {
 	switch a := a.(type) {
 	case int64:
 		if b, ok := b.(int64); ok {
-			switch {
-			case a < b:
-				return -1, nil
-			case a > b:
-				return 1, nil
-			}
-			return 0, nil
+			return cmp.Compare(a, b), nil
 		}
 	case string:
 		if b, ok := b.(string); ok {
@@ -279,13 +266,6 @@ func order(a, b any) (int, error) {
 		return 0, ErrFallback
 	}
 	return left.Cmp(right), nil
-}
-
-func negated(args []any) (any, error) {
-	if b, ok := args[0].(bool); ok {
-		return !b, nil
-	}
-	return nil, ErrFallback
 }
 
 func conjunction(args []any) (any, error) { return untilFirst(args, false) }
