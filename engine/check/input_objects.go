@@ -25,12 +25,10 @@ const maxGiven = 5
 func (t *trial) giveInputs(ctx context.Context) (bool, error) {
 	given := false
 	for range maxGiven {
-		d, err := t.world.Preview(ctx, t.ref)
+		d, err := t.preview(ctx)
 		if err != nil {
 			return given, err
 		}
-		d = withoutTimeouts(d)
-		t.last = d
 		more := false
 		for _, in := range d.Rollout.Inputs {
 			put, err := t.giveInput(in, d)

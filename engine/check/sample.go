@@ -57,25 +57,15 @@ func wordsOf(p *program.Program) words {
 // textSample returns the sample of a text at a path that a schema accepts.
 func textSample(schema *apiextensionsv1.JSONSchemaProps, path string, words words) *sample {
 	out := &sample{}
-	if first, ok := textOf(schema, path, 0); ok {
-		out.add(func(element int) any {
-			if other, ok := textOf(schema, path, element); ok {
-				return other
-			}
-			return first
-		})
+	if text, ok := textsOf(schema, path); ok {
+		out.add(text)
 	}
 	for _, pattern := range words.patterns {
 		like := schema.DeepCopy()
 		like.AllOf = append(like.AllOf, apiextensionsv1.JSONSchemaProps{Pattern: pattern})
 		like.Pattern = cmp.Or(like.Pattern, pattern)
-		if first, ok := textOf(like, path, 0); ok {
-			out.add(func(element int) any {
-				if other, ok := textOf(like, path, element); ok {
-					return other
-				}
-				return first
-			})
+		if text, ok := textsOf(like, path); ok {
+			out.add(text)
 		}
 	}
 	for _, text := range slices.Concat(formats, []func(int) string{

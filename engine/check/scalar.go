@@ -85,15 +85,8 @@ func limitsOf(schema *apiextensionsv1.JSONSchemaProps) (lowest, highest *int64) 
 // texts returns a text, if it has no default, and those that the package compares the field with.
 func (s *splitter) texts(schema *apiextensionsv1.JSONSchemaProps, path string) []choice {
 	var out []choice
-	first := ""
-	if text, ok := textOf(schema, path, 0); ok && schema.Default == nil {
-		first = text
-		out = append(out, choice{label: "a text", made: true, literal: func(element int) any {
-			if other, ok := textOf(schema, path, element); ok {
-				return other
-			}
-			return first
-		}})
+	if text, ok := textsOf(schema, path); ok && schema.Default == nil {
+		out = append(out, choice{label: "a text", made: true, literal: text})
 	}
 	for _, value := range s.compared[path] {
 		if text, ok := value.(string); ok && allows(schema, text) {
@@ -103,6 +96,17 @@ func (s *splitter) texts(schema *apiextensionsv1.JSONSchemaProps, path string) [
 		}
 	}
 	return withoutDefault(schema, out)
+}
+
+// textsOf returns texts that a schema accepts, one for each element as far as there are several, and false if there is none.
+func textsOf(schema *apiextensionsv1.JSONSchemaProps, path string) (of func(element int) any, ok bool) {
+	first, ok := textOf(schema, path, 0)
+	return func(element int) any {
+		if other, ok := textOf(schema, path, element); ok {
+			return other
+		}
+		return first
+	}, ok
 }
 
 // textOf returns a text of a schema. It is one that most fields of Kubernetes accept, unless the schema asks for

@@ -195,23 +195,26 @@ func (t *trial) liveObjects() []map[string]any {
 	return out
 }
 
-// withoutTimeouts makes of each component whose timeout has ended what it was before: not the time is the cause, but what
-// it waits for.
-func withoutTimeouts(d reconcile.Preview) reconcile.Preview {
+// preview decides about the present state, and notes the decision. A component whose timeout has ended is what it was before:
+// not the time is the cause, but what it waits for.
+func (t *trial) preview(ctx context.Context) (reconcile.Preview, error) {
+	d, err := t.world.Preview(ctx, t.ref)
+	if err != nil {
+		return d, err
+	}
 	for i, c := range d.Components {
 		d.Components[i].Component = c.WithoutTimeout()
 	}
-	return d
+	t.last = d
+	return d, nil
 }
 
 // look decides about the present state, and notes what is wrong with it.
 func (t *trial) look(ctx context.Context) error {
-	d, err := t.world.Preview(ctx, t.ref)
+	d, err := t.preview(ctx)
 	if err != nil {
 		return err
 	}
-	d = withoutTimeouts(d)
-	t.last = d
 	if len(d.Rollout.Invalid) > 0 {
 		t.out.refused = !t.began
 		return nil
