@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -59,10 +60,7 @@ func (s *specChange) reportImmutable(ctx context.Context, t *trial) {
 		}
 		for _, o := range c.Objects {
 			for _, field := range immutableFields(ctx, t.world.Cluster, o) {
-				at := t.program.Locate(t.evaluator.last, c.Name, o.Object, field)
-				if at.IsZero() {
-					at = o.Position
-				}
+				at := cmp.Or(t.program.Locate(t.evaluator.last, c.Name, o.Object, field), o.Position)
 				t.out.add(problem{live: t.inputsGiven(), fault: fault.Fault{
 					Position: at,
 					Path:     strings.TrimSuffix("components."+c.Name+".objects."+o.Object+"."+field, "."),

@@ -150,14 +150,9 @@ func (t trip) smallest(s selection, found tripFinding) tripFinding {
 			}
 		}
 	}
-	spec, _ := json.Marshal(t.spec(s)) // what is made up is JSON
-	text := string(spec)
-	if len(text) > maxShown {
-		text = strings.ToValidUTF8(text[:maxShown], "") + "..."
-	}
 	found.fault = fault.Fault{
 		Position: t.program.Syntax().NearestPosition(t.declared...), Path: strings.Join(t.declared, "."),
-		Message: fmt.Sprintf("%s: %s", found.message, text),
+		Message: fmt.Sprintf("%s: %s", found.message, shown(t.spec(s), true)),
 	}
 	if found.isLoss {
 		found.fault.Hint = "convert it, or write in lossy why it is lost"

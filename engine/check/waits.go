@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -233,9 +234,5 @@ func (t *trial) reportWait(w *wait) {
 	if c.Reason == status.ReasonNotReady {
 		return
 	}
-	at := w.position
-	if at.IsZero() {
-		at = positionOf(c)
-	}
-	t.report(fault.Fault{Position: at, Path: "components." + c.Name, Message: "it never becomes ready: " + t.last.Redactor.Text(c.Message), Hint: w.hint})
+	t.report(fault.Fault{Position: cmp.Or(w.position, positionOf(c)), Path: "components." + c.Name, Message: "it never becomes ready: " + t.last.Redactor.Text(c.Message), Hint: w.hint})
 }
