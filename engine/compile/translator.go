@@ -156,7 +156,10 @@ func (t *translator) scalar(v cue.Value) (*template.Node, error) {
 		}
 		return t.written(v)
 	case cue.OrOp:
-		return t.withDefault(v, args)
+		if len(args) != 2 || !isDefaulted(v) {
+			return nil, t.fail(v, "the values decide which of several it is")
+		}
+		return t.node(args[0]) // whether there is an a in *a | b is the same in all of a shape
 	case cue.InterpolationOp:
 		return t.interpolation(v, args)
 	case cue.CallOp:
@@ -278,13 +281,4 @@ func (t *translator) operation(v cue.Value, name string, args []cue.Value) (*tem
 		return nil, t.fail(v, "%v", err)
 	}
 	return n, nil
-}
-
-// withDefault translates *a | b where there is an a: whether there is one is the same in all of a
-// shape.
-func (t *translator) withDefault(v cue.Value, args []cue.Value) (*template.Node, error) {
-	if len(args) != 2 || !isDefaulted(v) {
-		return nil, t.fail(v, "the values decide which of several it is")
-	}
-	return t.node(args[0])
 }

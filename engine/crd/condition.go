@@ -210,17 +210,11 @@ func writeConditional(s *schemaProps, c conditional, f *ast.Field) (rule, bool) 
 		text = conjunction(append(t.needed(), "!"+parenthesized(is)+" || "+parenthesized(text)))
 		said = append([]string{sourceOf(condition)}, said...)
 	}
-	return rule{
-		text: text, field: fieldPathOf([]string{name}), message: conditionalMessage(c, f, said), reason: reasonOf(bounds),
-	}, true
-}
-
-// reasonOf returns the reason of the error about a field that is required or bounded.
-func reasonOf(bounds []literalBound) apiextensionsv1.FieldValueErrorReason {
+	out := rule{text: text, field: fieldPathOf([]string{name}), message: conditionalMessage(c, f, said)}
 	if len(bounds) == 0 {
-		return apiextensionsv1.FieldValueRequired
+		out.reason = apiextensionsv1.FieldValueRequired
 	}
-	return ""
+	return out, true
 }
 
 // conditionalMessage returns the author's comment at the field or at the comprehension, or the constraint in words.

@@ -100,20 +100,16 @@ func positionOf(v cue.Value) token.Pos {
 		return token.NoPos
 	}
 	for _, l := range structLiterals(v) {
-		_, open := firstDeclaration(l).(*ast.Ellipsis)
-		if len(l.Elts) > 1 || len(l.Elts) == 1 && !open {
+		if len(l.Elts) == 1 {
+			if _, open := l.Elts[0].(*ast.Ellipsis); open {
+				continue
+			}
+		}
+		if len(l.Elts) > 0 {
 			return l.Pos()
 		}
 	}
 	return v.Pos()
-}
-
-// firstDeclaration returns the first declaration of a literal, or nil.
-func firstDeclaration(l *ast.StructLit) ast.Decl {
-	if len(l.Elts) == 0 {
-		return nil
-	}
-	return l.Elts[0]
 }
 
 // versionOf returns the version of the path of an error, and the rest of the path below the

@@ -1,6 +1,7 @@
 package shadow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -189,7 +190,7 @@ func (c *comparison) component(ctx context.Context, p rollout.ComponentPreview) 
 	case p.Source.Rendering == program.RenderedInvalid:
 		return nil // faults says why
 	case p.Source.Rendering == program.RenderedIncomplete:
-		c.undecided(p.Name, strings.Join(orMessage(p.Source.Missing, p.Message), "; "))
+		c.undecided(p.Name, cmp.Or(strings.Join(p.Source.Missing, "; "), p.Message))
 		return nil
 	case p.Reason == status.ReasonKindNotServed:
 		c.undecided(p.Name, p.Message)
@@ -202,14 +203,6 @@ func (c *comparison) component(ctx context.Context, p rollout.ComponentPreview) 
 		}
 	}
 	return nil
-}
-
-// orMessage returns texts, or a message if there are none.
-func orMessage(texts []string, message string) []string {
-	if len(texts) > 0 {
-		return texts
-	}
-	return []string{message}
 }
 
 // undecided notes what a component waits for.

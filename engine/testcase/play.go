@@ -108,8 +108,10 @@ func (p *playedTest) rest(ctx context.Context, disturbed bool) error {
 	inner, stop := context.WithCancel(ctx)
 	defer stop()
 	restarts, gone := world.Restarts(), false
-	if err := catchUp(ctx, world, p.frozenRounds(disturbed), p.note); err != nil {
-		return err
+	if disturbed {
+		if err := catchUp(ctx, world, p.frozen, p.note); err != nil {
+			return err
+		}
 	}
 	err := world.Run(inner, func(s dryrun.Step) {
 		p.note(s)
@@ -122,13 +124,6 @@ func (p *playedTest) rest(ctx context.Context, disturbed bool) error {
 		return nil
 	}
 	return err
-}
-
-func (p *playedTest) frozenRounds(disturbed bool) int {
-	if !disturbed {
-		return 0
-	}
-	return p.frozen
 }
 
 // note adds a reconcile to the trace.

@@ -45,9 +45,6 @@ func (b BoundRole) compare(other BoundRole) int {
 // placeOf returns the place of an object that an evaluation shows.
 func (f *usesFinder) placeOf(o placed) Place {
 	namespace := o.Identity.Namespace
-	if namespace == "" {
-		namespace = valueAt(o.Manifest, "metadata", "namespace")
-	}
 	switch {
 	case f.scopes.of(o.Identity.GroupKind()) == cluster.ClusterScoped:
 		return Place{Everywhere: true}
@@ -102,11 +99,3 @@ func (f *usesFinder) addPossible(to map[Place]bool, kind schema.GroupKind) {
 
 // IsPattern reports whether a namespace of a reach stands for several.
 func IsPattern(namespace string) bool { return namespace != "" && namespace[len(namespace)-1] == '*' }
-
-// valueAt returns the text of a field of a manifest, or "".
-func valueAt(manifest map[string]any, path ...string) string {
-	if all := valuesAt(manifest, path); len(all) > 0 {
-		return all[0]
-	}
-	return ""
-}

@@ -121,7 +121,7 @@ func merged(faults fault.Faults) fault.Faults {
 		seen[f] = true
 	}
 	for i, paths := range others {
-		out[i].Hint = joinHints(out[i].Hint, alsoAt(paths))
+		out[i].Hint = strings.TrimPrefix(out[i].Hint+"; "+alsoAt(paths), "; ")
 	}
 	return out.Sorted()
 }
@@ -139,11 +139,4 @@ func alsoAt(paths []string) string {
 		return "also at " + paths[0]
 	}
 	return fmt.Sprintf("also at %s and %d more places", paths[0], len(paths)-1)
-}
-
-func joinHints(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + "; " + b
 }
