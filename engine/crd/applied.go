@@ -16,21 +16,22 @@ import (
 //
 // Only a client that may write the definition itself can influence the result.
 func IsApplied(present, want *apiextensionsv1.CustomResourceDefinition, manager string) bool {
-	owned, applied := appliedMetadata(present, manager)
+	owned, applied := appliedFields(present, manager)
 	if !applied {
 		return false
 	}
 	for _, m := range []struct {
-		owned         map[string]struct{}
+		owned         map[string]any
 		present, want map[string]string
-	}{{owned.Labels, present.Labels, want.Labels}, {owned.Annotations, present.Annotations, want.Annotations}} {
-		for key := range m.owned {
-			if _, wanted := m.want[key]; !wanted {
+	}{{owned.Metadata.Labels, present.Labels, want.Labels}, {owned.Metadata.Annotations, present.Annotations, want.Annotations}} {
+		for name := range m.owned {
+			key, isKey := strings.CutPrefix(name, keyPrefix)
+			if _, wanted := m.want[key]; isKey && !wanted {
 				return false // the apply would take it away
 			}
 		}
 		for key, value := range m.want {
-			_, own := m.owned[key]
+			_, own := m.owned[keyPrefix+key]
 			if has, exists := m.present[key]; !own || !exists || has != value {
 				return false
 			}
@@ -41,39 +42,30 @@ func IsApplied(present, want *apiextensionsv1.CustomResourceDefinition, manager 
 	return known && readable && reflect.DeepEqual(has, spec)
 }
 
-// ownedMetadata are the labels and annotations that a manager owns.
-type ownedMetadata struct{ Labels, Annotations map[string]struct{} }
+// keyPrefix is before each name in the fields of a manager. Beside them is a dot for the map itself.
+const keyPrefix = "f:"
 
-// appliedMetadata returns the labels and annotations that a manager has applied, and whether it has applied the
-// definition, and not changed it in another way besides.
-func appliedMetadata(of *apiextensionsv1.CustomResourceDefinition, manager string) (out ownedMetadata, applied bool) {
+// ownedFields are the labels and annotations that a manager owns.
+type ownedFields struct {
+	Metadata struct {
+		Labels      map[string]any `json:"f:labels"`
+		Annotations map[string]any `json:"f:annotations"`
+	} `json:"f:metadata"`
+}
+
+// appliedFields returns what a manager has applied, and whether it has applied the definition, and not changed it in
+// another way besides.
+func appliedFields(of *apiextensionsv1.CustomResourceDefinition, manager string) (out ownedFields, applied bool) {
 	for _, m := range of.ManagedFields {
 		if m.Manager != manager || m.Subresource != "" {
 			continue
 		}
-		var fields struct {
-			Metadata struct {
-				Labels      map[string]any `json:"f:labels"`
-				Annotations map[string]any `json:"f:annotations"`
-			} `json:"f:metadata"`
+		out, applied = ownedFields{}, true
+		if m.Operation != metav1.ManagedFieldsOperationApply || m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &out) != nil {
+			return ownedFields{}, false
 		}
-		if m.Operation != metav1.ManagedFieldsOperationApply || m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
-			return ownedMetadata{}, false
-		}
-		out, applied = ownedMetadata{namesOf(fields.Metadata.Labels), namesOf(fields.Metadata.Annotations)}, true
 	}
 	return out, applied
-}
-
-// namesOf returns the names of a map of fields, which are written as f:NAME beside a dot for the map itself.
-func namesOf(fields map[string]any) map[string]struct{} {
-	out := map[string]struct{}{}
-	for name := range fields {
-		if key, is := strings.CutPrefix(name, "f:"); is {
-			out[key] = struct{}{}
-		}
-	}
-	return out
 }
 
 // plainSpec returns the specification of a definition as an API server keeps it, as plain data, if that is possible.

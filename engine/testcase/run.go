@@ -100,19 +100,17 @@ func (t Test) run(ctx context.Context, p *program.Program, covered *coverage) []
 func (t Test) miswritten() []Difference {
 	var out []Difference
 	for _, f := range t.faults {
-		at := f.Position
-		at.Use = "" // the contract is used by the package, and its line says nothing about the test
-		out = append(out, Difference{Position: at, Message: withHint(f)})
+		f.Position.Use = "" // the contract is used by the package, and its line says nothing about the test
+		out = append(out, differenceOf(f))
 	}
 	return out
 }
 
-// withHint returns what a fault says, with what to write instead.
-func withHint(f fault.Fault) string {
-	if f.Hint == "" {
-		return f.Text()
-	}
-	return f.Text() + " (" + f.Hint + ")"
+// differenceOf returns what a fault says, with what to write instead.
+func differenceOf(f fault.Fault) Difference {
+	at := f.Position
+	f.Position = fault.Position{}
+	return Difference{Position: at, Message: f.Error()}
 }
 
 // wrong returns an error as the only differences of a test.
@@ -120,7 +118,7 @@ func (t Test) wrong(err error) []Difference {
 	if faults, ok := errors.AsType[fault.Faults](err); ok {
 		var out []Difference
 		for _, f := range faults {
-			out = append(out, Difference{Position: f.Position, Message: withHint(f)})
+			out = append(out, differenceOf(f))
 		}
 		return out
 	}
