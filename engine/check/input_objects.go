@@ -175,13 +175,6 @@ func (t *trial) inputsGiven() []map[string]any {
 	return out
 }
 
-// readsInput reports whether a component may wait for a field of an input by another name.
-func (t *trial) readsInput(component string) bool {
-	return slices.ContainsFunc(t.last.Rollout.Inputs, func(i program.Input) bool {
-		return i.ReadBy == nil || slices.Contains(i.ReadBy, component)
-	})
-}
-
 // neverThere reports whether what is missing of an input never is there, or is not needed as the package says itself. It
 // notes where it is referred to, and what to do about it.
 func (t *trial) neverThere(w *wait, r syntax.Reference) bool {

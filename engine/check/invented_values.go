@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/fieldpath"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/program/syntax"
 	"operetta.dev/engine/rollout"
@@ -139,26 +139,15 @@ func walk(value any, f func(string)) {
 	}
 }
 
-// at returns the value at the path of a field error, such as spec.ports[0].port or data[key], or what is around
-// it: the path may have a key with a dot.
+// at returns the value at the path of a field error, such as spec.ports[0].port or data[key], or the last value on
+// the way that exists.
 func at(value any, path string) any {
-	for _, part := range strings.FieldsFunc(strings.ReplaceAll(path, "]", ""), func(r rune) bool { return r == '.' || r == '[' }) {
-		switch v := value.(type) {
-		case map[string]any:
-			next, has := v[part]
-			if !has {
-				return value
-			}
-			value = next
-		case []any:
-			i, err := strconv.Atoi(part)
-			if err != nil || i < 0 || i >= len(v) {
-				return value
-			}
-			value = v[i]
-		default:
+	for _, part := range fieldpath.Parse(path) {
+		next, exists := part.Lookup(value)
+		if !exists {
 			return value
 		}
+		value = next
 	}
 	return value
 }

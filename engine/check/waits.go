@@ -134,7 +134,11 @@ func (t *trial) waitOf(c rollout.ComponentPreview) *wait {
 	for _, r := range absent {
 		t.addAbsent(w, r)
 	}
-	w.excused = w.excused || len(absent) == 0 && len(w.follows) == 0 && t.readsInput(c.Name)
+	w.excused = w.excused || len(absent) == 0 && len(w.follows) == 0 &&
+		// It may wait for a field of an input by another name.
+		slices.ContainsFunc(t.last.Rollout.Inputs, func(i program.Input) bool {
+			return i.ReadBy == nil || slices.Contains(i.ReadBy, c.Name)
+		})
 	switch c.Reason {
 	case status.ReasonValue, status.ReasonFieldNotSet, status.ReasonDependency, status.ReasonUndecided:
 	case status.ReasonRequirement:
