@@ -43,9 +43,5 @@ func (l *Live) removeFinalizer(ctx context.Context, object *unstructured.Unstruc
 	if err != nil {
 		return err
 	}
-	answer := &unstructured.Unstructured{}
-	answer.SetGroupVersionKind(live.GroupVersionKind())
-	answer.SetNamespace(live.GetNamespace())
-	answer.SetName(live.GetName())
-	return client.IgnoreNotFound(l.Client.Patch(ctx, answer, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager)))
+	return client.IgnoreNotFound(l.Client.Patch(ctx, RefOf(live).Object(""), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager)))
 }

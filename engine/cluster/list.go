@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -46,12 +45,10 @@ func listMetadata(ctx context.Context, from client.Reader, s Selection) ([]*unst
 			return nil, fmt.Errorf("listing %s: %w", s.Kind.Kind, err)
 		}
 		for i := range list.Items {
-			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&list.Items[i])
+			u, err := metadataOnly(&list.Items[i], s.Kind)
 			if err != nil {
-				return nil, fmt.Errorf("listing %s: %w", s.Kind.Kind, err)
+				return nil, err
 			}
-			u := &unstructured.Unstructured{Object: content}
-			u.SetGroupVersionKind(s.Kind)
 			out = append(out, u)
 		}
 		if list.Continue == "" {

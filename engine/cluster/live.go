@@ -306,12 +306,8 @@ func metadataOnly(m *metav1.PartialObjectMetadata, kind schema.GroupVersionKind)
 // The deletion is in the foreground: a Deployment exists until its pods are gone, so the objects that
 // the pods depend on are not deleted before them.
 func (l *Live) Delete(ctx context.Context, ref Ref, uid types.UID) error {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(ref.GroupVersionKind)
-	u.SetNamespace(ref.Namespace)
-	u.SetName(ref.Name)
 	writer, propagation := l.deletion(ctx, ref, uid)
-	err := writer.Delete(ctx, u, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation))
+	err := writer.Delete(ctx, ref.Object(uid), client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}

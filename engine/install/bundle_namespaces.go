@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"operetta.dev/engine/object"
 )
 
 // BundleGroup is the file with the OperatorGroup that an operator of some namespaces needs: OLM gives it rights there.
@@ -34,14 +35,10 @@ func modes(o Options) []any {
 
 // group returns the OperatorGroup of an operator of some namespaces.
 func (b *Bundle) group(o Options) map[string]any {
-	names := make([]any, len(o.Namespaces))
-	for i, name := range o.Namespaces {
-		names[i] = name
-	}
 	return map[string]any{
 		"apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
 		"metadata": map[string]any{"name": b.Name, "namespace": o.OperatorNamespace},
-		"spec":     map[string]any{"targetNamespaces": names},
+		"spec":     map[string]any{"targetNamespaces": object.Texts(o.Namespaces)},
 	}
 }
 

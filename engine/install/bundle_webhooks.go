@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"operetta.dev/engine/admission"
+	"operetta.dev/engine/object"
 )
 
 // olmCertFolder is where OLM mounts the certificate that it makes for webhooks.
@@ -63,11 +64,7 @@ func (b *Bundle) addConversion(o Options) error {
 	}
 	webhook := o.olmWebhook(olmConversion, admission.ConvertPath)
 	names := slices.Sorted(slices.Values(b.converted))
-	converted := make([]any, len(names))
-	for i, name := range names {
-		converted[i] = name
-	}
-	webhook["generateName"], webhook["conversionCRDs"] = "convert."+names[0], converted
+	webhook["generateName"], webhook["conversionCRDs"] = "convert."+names[0], object.Texts(names)
 	webhook["sideEffects"], webhook["admissionReviewVersions"] = "None", []any{"v1"}
 	b.webhooks = append(b.webhooks, webhook)
 	return nil

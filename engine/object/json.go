@@ -77,3 +77,12 @@ func isPlain(text string) bool {
 	}
 	return true
 }
+
+// Texts returns texts as unstructured content has them.
+func Texts(all []string) []any {
+	out := make([]any, len(all))
+	for i, text := range all {
+		out[i] = text
+	}
+	return out
+}

@@ -5,6 +5,7 @@ package object
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // A Ref identifies one object. The object of a package may have a Ref before it is complete,
@@ -24,6 +25,16 @@ func RefOf(u *unstructured.Unstructured) Ref {
 
 // Known reports whether everything but the namespace is known.
 func (r Ref) Known() bool { return r.Version != "" && r.Kind != "" && r.Name != "" }
+
+// Object returns an object that has this identity and a UID, and nothing else.
+func (r Ref) Object(uid types.UID) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(r.GroupVersionKind)
+	u.SetNamespace(r.Namespace)
+	u.SetName(r.Name)
+	u.SetUID(uid)
+	return u
+}
 
 // String returns the identity as a person writes it: Deployment default/web.
 func (r Ref) String() string {

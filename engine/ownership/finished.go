@@ -119,11 +119,7 @@ func shortStatus(u *unstructured.Unstructured) string {
 // FinishedObject returns what a package sees of an object that has finished and is gone: its identity
 // and its last status.
 func (e Entry) FinishedObject(ownerNamespace string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	ref := e.Ref(ownerNamespace)
-	u.SetGroupVersionKind(ref.GroupVersionKind)
-	u.SetNamespace(ref.Namespace)
-	u.SetName(ref.Name)
+	u := e.Ref(ownerNamespace).Object("")
 	last := map[string]any{}
 	if e.Last != "" && utiljson.Unmarshal([]byte(e.Last), &last) == nil {
 		u.Object["status"] = last

@@ -2,7 +2,6 @@ package ownership
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"operetta.dev/engine/cluster"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -20,11 +19,7 @@ func ReplicasToHandOver(want Desired, live *unstructured.Unstructured) *unstruct
 	if !exists || rendered || owned == nil || !owned.Has(fieldpath.MakePathOrDie("spec", "replicas")) {
 		return nil
 	}
-	ref := cluster.RefOf(live)
-	out := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": value}}}
-	out.SetGroupVersionKind(want.Manifest.GroupVersionKind())
-	out.SetNamespace(ref.Namespace)
-	out.SetName(ref.Name)
-	out.SetUID(live.GetUID())
+	out := want.Ref().Object(live.GetUID())
+	out.Object["spec"] = map[string]any{"replicas": value}
 	return out
 }

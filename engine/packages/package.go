@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/object"
 	"operetta.dev/engine/signature"
 )
@@ -164,6 +165,12 @@ func (p *Package) decode(spec map[string]any) error {
 		return fmt.Errorf("%s: %w", of.Field, err)
 	}
 	return err
+}
+
+// identity returns the Package without content. The UID prevents an apply from creating a Package that was deleted in the
+// meantime.
+func (p Package) identity() *unstructured.Unstructured {
+	return cluster.Ref{GroupVersionKind: Kind, Name: p.Name}.Object(p.object.GetUID())
 }
 
 // deleted reports whether somebody has deleted the Package.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
 )
@@ -19,10 +19,7 @@ func (r *Reconciler) setFinalizer(ctx context.Context, p Package) error {
 }
 
 func (r *Reconciler) applyFinalizers(ctx context.Context, p Package, names ...string) error {
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	u.SetGroupVersionKind(Kind)
-	u.SetName(p.Name)
-	u.SetUID(p.object.GetUID())
+	u := p.identity()
 	u.SetFinalizers(names)
 	if err := r.Cluster.ApplyFinalizers(ctx, u); err != nil {
 		return fmt.Errorf("package %s: writing the finalizer: %w", p.Name, err)
@@ -127,15 +124,7 @@ func (r *Reconciler) letGo(ctx context.Context, p Package, out *result) {
 
 // listed names the first of some resources, and counts the rest. More of them change the text only by number.
 func listed(all []Resource) string {
-	first := slices.MinFunc(all, func(a, b Resource) int {
-		switch {
-		case a.String() < b.String():
-			return -1
-		case a.String() > b.String():
-			return 1
-		}
-		return 0
-	})
+	first := slices.MinFunc(all, func(a, b Resource) int { return strings.Compare(a.String(), b.String()) })
 	if more := len(all) - 1; more > 0 {
 		return fmt.Sprintf("%s and %d more", first.String(), more)
 	}

@@ -1,16 +1,19 @@
 package packages
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/registry"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
@@ -44,10 +47,8 @@ func (r *Reconciler) report(ctx context.Context, p Package, s *state, out *resul
 	if status.Equal(before, after) {
 		return nil
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{"status": after}}
-	u.SetGroupVersionKind(Kind)
-	u.SetName(p.Name)
-	u.SetUID(p.object.GetUID())
+	u := p.identity()
+	u.Object["status"] = after
 	err := r.Cluster.ApplyStatus(ctx, u)
 	if apierrors.IsConflict(err) {
 		return nil // it was replaced, and its next reconcile is about the other one
@@ -131,16 +132,7 @@ func (r *Reconciler) newStatus(ctx context.Context, p Package, s *state, out *re
 func artifactStatus(a *registry.Artifact) map[string]any {
 	out := map[string]any{"digest": a.Digest, "module": a.Module}
 	if a.Verified != nil && len(a.Verified.Keys) > 0 {
-		out["signedBy"] = stringsOf(a.Verified.Keys)
-	}
-	return out
-}
-
-// stringsOf returns texts as JSON values.
-func stringsOf(texts []string) []any {
-	out := make([]any, len(texts))
-	for i, text := range texts {
-		out[i] = text
+		out["signedBy"] = object.Texts(a.Verified.Keys)
 	}
 	return out
 }
@@ -234,13 +226,7 @@ func revisionCounts(resources []Resource) []any {
 		counts[u.Digest]++
 	}
 	digests := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		if counts[a] != counts[b] {
-			return int(counts[b] - counts[a])
-		}
-		if a < b {
-			return -1
-		}
-		return 1
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
 	})
 	out := []any{}
 	for _, digest := range digests[:min(len(digests), maxDigests)] {

@@ -144,14 +144,7 @@ func (s *subject) key() types.NamespacedName {
 
 // identity returns the custom resource without content. The UID prevents an apply from creating a
 // resource that was deleted in the meantime.
-func (s *subject) identity() *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	u.SetGroupVersionKind(s.owner.GroupVersionKind)
-	u.SetNamespace(s.owner.Namespace)
-	u.SetName(s.owner.Name)
-	u.SetUID(s.owner.UID)
-	return u
-}
+func (s *subject) identity() *unstructured.Unstructured { return s.owner.Object(s.owner.UID) }
 
 // ownStatus returns the part of a status that the engine owns. It returns the whole status if the
 // engine has not written it, as after a restore. What is in its fields is that of a cache, so it must not be changed.

@@ -76,11 +76,7 @@ func Build(in Input) map[string]any {
 		out["hooks"] = in.Hooks
 	}
 	if len(c.Patches) > 0 {
-		patches := make([]any, len(c.Patches))
-		for i, name := range c.Patches {
-			patches[i] = name
-		}
-		out["patches"] = patches
+		out["patches"] = object.Texts(c.Patches)
 	}
 	if in.HandledAt != "" {
 		out["lastHandledReconcileAt"] = in.HandledAt

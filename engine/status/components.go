@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"operetta.dev/engine/object"
 )
 
 // A componentStatus is a component as the status has it. It is read and written by hand, because each
@@ -33,11 +35,7 @@ func (s componentStatus) entry() map[string]any {
 	optional("since", s.Since)
 	optional("blocks", s.Blocks)
 	if len(s.DependsOn) > 0 {
-		dependsOn := make([]any, len(s.DependsOn))
-		for i, to := range s.DependsOn {
-			dependsOn[i] = to
-		}
-		out["dependsOn"] = dependsOn
+		out["dependsOn"] = object.Texts(s.DependsOn)
 	}
 	return out
 }

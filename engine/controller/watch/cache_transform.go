@@ -145,11 +145,8 @@ func guarded(log logr.Logger, transform toolscache.TransformFunc) toolscache.Tra
 
 // stripped returns the part of a large object that every cache keeps.
 func stripped(u *unstructured.Unstructured) *unstructured.Unstructured {
-	out := &unstructured.Unstructured{Object: map[string]any{strippedField: true}}
-	out.SetGroupVersionKind(u.GroupVersionKind())
-	out.SetNamespace(u.GetNamespace())
-	out.SetName(u.GetName())
-	out.SetUID(u.GetUID())
+	out := cluster.RefOf(u).Object(u.GetUID())
+	out.Object[strippedField] = true
 	out.SetResourceVersion(u.GetResourceVersion())
 	out.SetGeneration(u.GetGeneration())
 	out.SetCreationTimestamp(u.GetCreationTimestamp())
