@@ -17,6 +17,7 @@ import (
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/source"
+	"operetta.dev/engine/status"
 	"operetta.dev/engine/verify"
 	"operetta.dev/test/inline"
 	"operetta.dev/test/machine"
@@ -297,7 +298,7 @@ func TestAPatchIsTriedOutAsEverythingElse(t *testing.T) {
 		t.Errorf("the patched object is %v", base.Object["data"])
 	}
 	s := w.Get(cluster.Ref{GroupVersionKind: patch.Kind, Namespace: "default", Name: "hotfix"}).Object["status"].(map[string]any)
-	if !patch.EqualStatus(s, map[string]any{"observedGeneration": s["observedGeneration"], "conditions": s["conditions"], "applied": []any{map[string]any{"address": "base.o", "object": "ConfigMap default/base"}}}) {
+	if !status.Equal(s, map[string]any{"observedGeneration": s["observedGeneration"], "conditions": s["conditions"], "applied": []any{map[string]any{"address": "base.o", "object": "ConfigMap default/base"}}}) {
 		t.Errorf("the patch says %v", s)
 	}
 	if ready, why := w.Ready(refOf("Child")); !ready {

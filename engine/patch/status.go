@@ -46,9 +46,6 @@ func Status(before map[string]any, r Report, now time.Time) map[string]any {
 	return out
 }
 
-// EqualStatus reports whether two statuses are equal.
-func EqualStatus(before, after map[string]any) bool { return status.Equal(before, after) }
-
 // ObservedGeneration returns the observed generation of a status, or 0.
 func ObservedGeneration(before map[string]any) int64 {
 	generation, _ := before["observedGeneration"].(int64)

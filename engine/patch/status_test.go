@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"operetta.dev/engine/patch"
+	"operetta.dev/engine/status"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
@@ -33,7 +34,7 @@ func TestStatusSaysWhereAPatchIsApplied(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if again := patch.Status(got, reports[0], now.Add(time.Hour)); !patch.EqualStatus(got, again) {
+	if again := patch.Status(got, reports[0], now.Add(time.Hour)); !status.Equal(got, again) {
 		t.Errorf("without news it is another status:\n%s", cmp.Diff(got, again))
 	}
 	if got := patch.ObservedGeneration(got); got != 1 {

@@ -12,6 +12,7 @@ import (
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/patch"
 	"operetta.dev/engine/rollout"
+	"operetta.dev/engine/status"
 )
 
 // foundPatch is a patch and the object that it was read from.
@@ -107,14 +108,11 @@ func (r *Reconciler) writePatch(ctx context.Context, f foundPatch, report patch.
 func (f foundPatch) write(ctx context.Context, to cluster.Cluster, r patch.Report, now time.Time) error {
 	before, _, _ := unstructured.NestedMap(f.object.Object, "status")
 	after := patch.Status(before, r, now)
-	if patch.EqualStatus(before, after) {
+	if status.Equal(before, after) {
 		return nil
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{"status": after}}
-	u.SetGroupVersionKind(patch.Kind)
-	u.SetNamespace(f.Namespace)
-	u.SetName(f.Name)
-	u.SetUID(f.object.GetUID())
+	u := cluster.Ref{GroupVersionKind: patch.Kind, Namespace: f.Namespace, Name: f.Name}.Object(f.object.GetUID())
+	u.Object["status"] = after
 	err := to.ApplyStatus(ctx, u)
 	if apierrors.IsConflict(err) {
 		return nil // it was replaced or changed, so its next reconcile has a newer result
