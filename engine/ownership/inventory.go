@@ -2,11 +2,13 @@ package ownership
 
 import (
 	"encoding/json"
+	"iter"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/object"
 	"operetta.dev/engine/program"
 )
 
@@ -103,11 +105,7 @@ func (inv Inventory) Encode() []any {
 	for i, g := range inv {
 		group := map[string]any{"component": g.Component}
 		if len(g.DependsOn) > 0 {
-			dependsOn := make([]any, len(g.DependsOn))
-			for j, to := range g.DependsOn {
-				dependsOn[j] = to
-			}
-			group["dependsOn"] = dependsOn
+			group["dependsOn"] = object.Texts(g.DependsOn)
 		}
 		if len(g.Objects) > 0 {
 			objects := make([]any, len(g.Objects))
@@ -159,6 +157,19 @@ func (inv Inventory) Equal(other Inventory) bool {
 	})
 }
 
+// Entries returns the entries of all components, in order, each with its component.
+func (inv Inventory) Entries() iter.Seq2[string, Entry] {
+	return func(yield func(component string, e Entry) bool) {
+		for _, g := range inv {
+			for _, e := range g.Objects {
+				if !yield(g.Component, e) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Len returns the number of objects.
 func (inv Inventory) Len() int {
 	n := 0
@@ -170,11 +181,9 @@ func (inv Inventory) Len() int {
 
 // Find returns the entry of an object by its identity, and its component.
 func (inv Inventory) Find(ref cluster.Ref, ownerNamespace string) (Entry, string, bool) {
-	for _, g := range inv {
-		for _, e := range g.Objects {
-			if e.Ref(ownerNamespace).Identity() == ref.Identity() {
-				return e, g.Component, true
-			}
+	for component, e := range inv.Entries() {
+		if e.Ref(ownerNamespace).Identity() == ref.Identity() {
+			return e, component, true
 		}
 	}
 	return Entry{}, "", false

@@ -59,11 +59,9 @@ type Owner struct {
 // marks of an object.
 func (o Owner) WithInventory(inv Inventory) Owner {
 	o.known = map[cluster.Ref]string{}
-	for _, g := range inv {
-		for _, e := range g.Objects {
-			if e.UIDPrefix != "" {
-				o.known[e.Ref(o.Namespace).Identity()] = e.UIDPrefix
-			}
+	for _, e := range inv.Entries() {
+		if e.UIDPrefix != "" {
+			o.known[e.Ref(o.Namespace).Identity()] = e.UIDPrefix
 		}
 	}
 	return o

@@ -132,29 +132,18 @@ func (d *Dump) encode() (head, lines []byte, err error) {
 	for k, scope := range d.scopes {
 		h.Scopes = append(h.Scopes, kindOf(k.WithVersion(""), scope))
 	}
-	slices.SortFunc(h.Scopes, func(a, b kind) int { return compareText(a.Group+"|"+a.Kind, b.Group+"|"+b.Kind) })
+	slices.SortFunc(h.Scopes, func(a, b kind) int { return strings.Compare(a.Group+"|"+a.Kind, b.Group+"|"+b.Kind) })
 	for ref := range d.absent {
 		if n := ref.Namespace + "/" + ref.Name; replace.needed.Text(n) != n {
 			continue // a package may make a name of a value: a plan takes it as unknown
 		}
 		h.Absent = append(h.Absent, name{ref.Group, ref.Kind, ref.Namespace, ref.Name})
 	}
-	slices.SortFunc(h.Absent, func(a, b name) int { return compareText(fmt.Sprint(a), fmt.Sprint(b)) })
+	slices.SortFunc(h.Absent, func(a, b name) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	if head, err = utiljson.Marshal(h); err == nil && len(head) > maxHeader {
 		err = fmt.Errorf("%s has more than %d bytes, which no dump holds: dump one namespace", headerFile, maxHeader)
 	}
 	return head, out.Bytes(), err
-}
-
-// compareText orders texts.
-func compareText(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // kindOf returns a kind as a header has it.

@@ -216,18 +216,14 @@ func (d *Dump) Missing(dump, somebody string) []string {
 	}
 	for kind, asked := range d.unknown {
 		what := slices.Sorted(maps.Keys(asked))
-		out = append(out, fmt.Sprintf("%s does not say whether %s exists, so %s takes it as absent%s", dump, what[0], somebody, andMore(len(what)-1, "of the kind "+kind.Kind)))
+		text := fmt.Sprintf("%s does not say whether %s exists, so %s takes it as absent", dump, what[0], somebody)
+		if more := len(what) - 1; more > 0 {
+			text += fmt.Sprintf("; and so for %d more of the kind %s", more, kind.Kind)
+		}
+		out = append(out, text)
 	}
 	slices.Sort(out)
 	return out
-}
-
-// andMore says how many more there are.
-func andMore(n int, of string) string {
-	if n < 1 {
-		return ""
-	}
-	return fmt.Sprintf("; and so for %d more %s", n, of)
 }
 
 // A Recorder is a snapshot that remembers what it was asked. It is safe for concurrent use.
@@ -264,11 +260,9 @@ func (r *Recorder) Resources(ctx context.Context, kind schema.GroupVersionKind) 
 	}
 	r.record(func(d *Dump) { d.ObserveResources(all...) })
 	for _, u := range all {
-		for _, g := range inventoryOf(u) {
-			for _, e := range g.Objects {
-				if err := r.owned(ctx, u, e.Ref(u.GetNamespace())); err != nil && !unreadable(err) {
-					return nil, err
-				}
+		for _, e := range inventoryOf(u).Entries() {
+			if err := r.owned(ctx, u, e.Ref(u.GetNamespace())); err != nil && !unreadable(err) {
+				return nil, err
 			}
 		}
 	}

@@ -86,17 +86,15 @@ type place struct {
 func (l *Live) placesOf(resources []*unstructured.Unstructured) map[place]bool {
 	out := map[place]bool{}
 	for _, u := range resources {
-		for _, g := range inventoryOf(u) {
-			for _, e := range g.Objects {
-				at := place{kind: e.Ref("").GroupVersionKind}
-				switch {
-				case e.ClusterScoped || e.Namespace != "":
-					at.namespace = e.Namespace
-				case !l.namespaces.All():
-					at.namespace = u.GetNamespace()
-				}
-				out[at] = true
+		for _, e := range inventoryOf(u).Entries() {
+			at := place{kind: e.Ref("").GroupVersionKind}
+			switch {
+			case e.ClusterScoped || e.Namespace != "":
+				at.namespace = e.Namespace
+			case !l.namespaces.All():
+				at.namespace = u.GetNamespace()
 			}
+			out[at] = true
 		}
 	}
 	return out

@@ -379,10 +379,3 @@ func (o Options) guarded(ctx context.Context, s subject) (out Resource, err erro
 	}
 	return out, err
 }
-
-// maskOf returns what hides the Secrets that a world has.
-func maskOf(w *dryrun.World) *diff.Mask {
-	mask := &diff.Mask{}
-	mask.Learn(w.Cluster.Objects()...)
-	return mask
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -58,7 +59,8 @@ func (o Options) resource(ctx context.Context, s subject) (Resource, error) {
 	if err := t.run(ctx); err != nil {
 		return out, fmt.Errorf("%s: %w", t.ref, err)
 	}
-	t.mask = maskOf(t.world)
+	t.mask = &diff.Mask{}
+	t.mask.Learn(t.world.Cluster.Objects()...)
 	for _, c := range t.changes {
 		t.mask.Learn(c.Before, c.Object)
 	}
@@ -230,23 +232,18 @@ func replaced(live, given *unstructured.Unstructured) *unstructured.Unstructured
 			out.Object[field] = value
 		}
 	}
-	annotations := out.GetAnnotations()
-	for k, v := range given.GetAnnotations() {
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[k] = v
-	}
-	out.SetAnnotations(annotations)
-	labels := out.GetLabels()
-	for k, v := range given.GetLabels() {
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[k] = v
-	}
-	out.SetLabels(labels)
+	out.SetAnnotations(merged(out.GetAnnotations(), given.GetAnnotations()))
+	out.SetLabels(merged(out.GetLabels(), given.GetLabels()))
 	return out
+}
+
+// merged returns texts with others, which win. It may change the first.
+func merged(texts, others map[string]string) map[string]string {
+	if texts == nil {
+		return others
+	}
+	maps.Copy(texts, others)
+	return texts
 }
 
 // run lets the new version act until nothing changes any more.
@@ -293,12 +290,11 @@ func (t *trial) objects() []Object {
 	before, after := inventoryOf(t.before), inventoryOf(t.new.state)
 	var out []Object
 	for _, e := range dryrun.Effects(t.changes, nil) {
-		o := Object{Outcome: e.Outcome, Kind: t.mask.Text(e.Ref.Kind), Namespace: t.mask.Text(e.Ref.Namespace), Name: t.mask.Text(e.Ref.Name)}
-		for _, inventory := range []ownership.Inventory{after, before} {
-			if _, component, found := inventory.Find(e.Ref, t.ref.Namespace); found && o.Component == "" {
-				o.Component = t.mask.Text(component)
-			}
+		_, component, found := after.Find(e.Ref, t.ref.Namespace)
+		if !found {
+			_, component, _ = before.Find(e.Ref, t.ref.Namespace)
 		}
+		o := t.object(component, e.Ref, e.Outcome)
 		if e.Outcome == dryrun.Updated || e.Outcome == dryrun.Recreated {
 			for _, f := range t.mask.Fields(e.Before, knownAfter(e.Before, e.After)) {
 				if f.Path != orderPath { // Order says it
@@ -314,6 +310,14 @@ func (t *trial) objects() []Object {
 	return append(out, t.orphaned()...)
 }
 
+// object returns an object without values of Secrets.
+func (t *trial) object(component string, ref cluster.Ref, outcome dryrun.Outcome) Object {
+	return Object{
+		Component: t.mask.Text(component), Outcome: outcome,
+		Kind: t.mask.Text(ref.Kind), Namespace: t.mask.Text(ref.Namespace), Name: t.mask.Text(ref.Name),
+	}
+}
+
 // orderPath is the path of the annotation that says in which order objects are deleted whose resource has lost its
 // status.
 const orderPath = `metadata.annotations["` + ownership.AfterAnnotation + `"]`
@@ -322,15 +326,10 @@ const orderPath = `metadata.annotations["` + ownership.AfterAnnotation + `"]`
 func (t *trial) orphaned() []Object {
 	after := inventoryOf(t.new.state)
 	var out []Object
-	for _, g := range inventoryOf(t.before) {
-		for _, e := range g.Objects {
-			ref := e.Ref(t.ref.Namespace)
-			if _, _, kept := after.Find(ref, t.ref.Namespace); !kept && t.world.Get(ref) != nil {
-				out = append(out, Object{
-					Component: t.mask.Text(g.Component), Outcome: Orphaned,
-					Kind: t.mask.Text(ref.Kind), Namespace: t.mask.Text(ref.Namespace), Name: t.mask.Text(ref.Name),
-				})
-			}
+	for component, e := range inventoryOf(t.before).Entries() {
+		ref := e.Ref(t.ref.Namespace)
+		if _, _, kept := after.Find(ref, t.ref.Namespace); !kept && t.world.Get(ref) != nil {
+			out = append(out, t.object(component, ref, Orphaned))
 		}
 	}
 	return out

@@ -156,10 +156,7 @@ func (t *trial) undecided(ctx context.Context) ([]Object, Cause) {
 		if cause == "" {
 			cause = p.cause
 		}
-		out = append(out, Object{
-			Component: t.mask.Text(p.component), Outcome: p.outcome,
-			Kind: t.mask.Text(p.ref.Kind), Namespace: t.mask.Text(p.ref.Namespace), Name: t.mask.Text(p.ref.Name),
-		})
+		out = append(out, t.object(p.component, p.ref, p.outcome))
 	}
 	return out, cause
 }
@@ -243,11 +240,9 @@ func (t *trial) pending(s side) []pending {
 // entire returns all objects of an inventory as undecided ones.
 func entire(inventory ownership.Inventory, namespace string, cause Cause) []pending {
 	var out []pending
-	for _, g := range inventory {
-		for _, e := range g.Objects {
-			if !e.Orphan {
-				out = append(out, pending{e.Ref(namespace), g.Component, Undecided, cause})
-			}
+	for component, e := range inventory.Entries() {
+		if !e.Orphan {
+			out = append(out, pending{e.Ref(namespace), component, Undecided, cause})
 		}
 	}
 	return out

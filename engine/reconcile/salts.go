@@ -81,10 +81,8 @@ func (s *salts) retain(inventory ownership.Inventory) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	places := map[string]bool{}
-	for _, g := range inventory {
-		for _, e := range g.Objects {
-			places[g.Component+"/"+e.Object] = true
-		}
+	for component, e := range inventory.Entries() {
+		places[component+"/"+e.Object] = true
 	}
 	maps.DeleteFunc(s.of, func(place, _ string) bool { return !places[place] })
 }

@@ -72,11 +72,9 @@ func (s *state) expectReading(ctx context.Context) {
 // be forged: no object is read that is out of the resource's reach.
 func (s *state) inventoryRefs() []cluster.Ref {
 	var out []cluster.Ref
-	for _, g := range s.inventory {
-		for _, e := range g.Objects {
-			if ref := e.Ref(s.owner.Namespace); s.owner.Reaches(ref) {
-				out = append(out, ref)
-			}
+	for _, e := range s.inventory.Entries() {
+		if ref := e.Ref(s.owner.Namespace); s.owner.Reaches(ref) {
+			out = append(out, ref)
 		}
 	}
 	return out

@@ -57,11 +57,9 @@ func (d *deletion) run(ctx context.Context) {
 		progress = false
 		d.waits, d.blocked, d.refused = map[string][]string{}, map[string][]string{}, map[string]bool{}
 		d.failures, d.requeueAfter, d.later, d.refusals = nil, 0, false, map[cluster.Ref]int{} // each round retries what was refused
-		for _, g := range d.inventory {
-			for _, e := range g.Objects {
-				if d.unwanted[e] && d.remove(ctx, g.Component, e) {
-					progress = true
-				}
+		for component, e := range d.inventory.Entries() {
+			if d.unwanted[e] && d.remove(ctx, component, e) {
+				progress = true
 			}
 		}
 	}

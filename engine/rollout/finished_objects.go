@@ -29,26 +29,24 @@ type gone struct {
 // deleted.
 func (obs *observed) findFinished() {
 	obs.gone = map[cluster.Ref]gone{}
-	for _, g := range obs.inventory {
-		for _, e := range g.Objects {
-			ref := e.Ref(obs.in.Owner.Namespace)
-			if !obs.mayHaveFinished(ref) {
-				continue
-			}
-			live := obs.live[g.Component][e.Object]
-			if live != nil && (live.GetDeletionTimestamp() == nil || finishState(live) == ownership.NotFinished) {
-				continue
-			}
-			if last := obs.lastSeen(ref, live); last != nil && e.Ended == ownership.NotFinished {
-				obs.inventory = obs.inventory.WithFinished(obs.in.Owner.Namespace, last, finishState(last))
-				e, _, _ = obs.inventory.Find(ref, obs.in.Owner.Namespace)
-			}
-			if e.Ended == ownership.NotFinished || (e.Ended == ownership.Failed && obs.in.Requested) {
-				continue
-			}
-			delete(obs.live[g.Component], e.Object)
-			obs.gone[ref.Identity()] = gone{place{g.Component, e.Object, ref}, e, e.FinishedObject(obs.in.Owner.Namespace)}
+	for component, e := range obs.inventory.Entries() {
+		ref := e.Ref(obs.in.Owner.Namespace)
+		if !obs.mayHaveFinished(ref) {
+			continue
 		}
+		live := obs.live[component][e.Object]
+		if live != nil && (live.GetDeletionTimestamp() == nil || finishState(live) == ownership.NotFinished) {
+			continue
+		}
+		if last := obs.lastSeen(ref, live); last != nil && e.Ended == ownership.NotFinished {
+			obs.inventory = obs.inventory.WithFinished(obs.in.Owner.Namespace, last, finishState(last))
+			e, _, _ = obs.inventory.Find(ref, obs.in.Owner.Namespace)
+		}
+		if e.Ended == ownership.NotFinished || (e.Ended == ownership.Failed && obs.in.Requested) {
+			continue
+		}
+		delete(obs.live[component], e.Object)
+		obs.gone[ref.Identity()] = gone{place{component, e.Object, ref}, e, e.FinishedObject(obs.in.Owner.Namespace)}
 	}
 }
 

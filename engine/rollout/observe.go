@@ -68,13 +68,11 @@ type place struct {
 // put it there. No component is rendered otherwise because such an object is missing. Only its deletion needs it.
 func (obs *observed) observe(ctx context.Context) error {
 	var places []place
-	for _, g := range obs.inventory {
-		for _, e := range g.Objects {
-			ref := e.Ref(obs.in.Owner.Namespace)
-			places = append(places, place{g.Component, e.Object, ref})
-			if _, twice := obs.stored[ref.Identity()]; !twice {
-				obs.stored[ref.Identity()] = e
-			}
+	for component, e := range obs.inventory.Entries() {
+		ref := e.Ref(obs.in.Owner.Namespace)
+		places = append(places, place{component, e.Object, ref})
+		if _, twice := obs.stored[ref.Identity()]; !twice {
+			obs.stored[ref.Identity()] = e
 		}
 	}
 	reads := slices.DeleteFunc(obs.readPlaces(ctx, places), func(r objectRead) bool {

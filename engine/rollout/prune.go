@@ -104,10 +104,8 @@ func (pr *progress) applied(c program.Component) bool {
 // It needs no package. It errors when the cluster refused a deletion; retry it then.
 func Teardown(ctx context.Context, c cluster.Cluster, owner ownership.Owner, inventory ownership.Inventory) (Result, error) {
 	unwanted := map[ownership.Entry]bool{}
-	for _, g := range inventory {
-		for _, e := range g.Objects {
-			unwanted[e] = true
-		}
+	for _, e := range inventory.Entries() {
+		unwanted[e] = true
 	}
 	d := &deletion{cluster: c, owner: owner, inventory: inventory, unwanted: unwanted, teardown: true}
 	d.run(ctx)
