@@ -210,37 +210,30 @@ func (o Options) certManager() []any {
 	}
 }
 
-// A rule is what both kinds of webhooks of a package have in common.
-type rule struct {
-	name       string
-	client     admissionregistrationv1.WebhookClientConfig
-	rules      []admissionregistrationv1.RuleWithOperations
-	failure    *admissionregistrationv1.FailurePolicyType
-	namespaces *metav1.LabelSelector
-}
-
-// ruleOf returns what the webhooks of a package have in common.
-func (o Options) ruleOf(k Kind, verb, path string) rule {
+// webhook returns the webhook of a package with one of the verbs.
+func (o Options) webhook(k Kind, verb, path string) admissionregistrationv1.MutatingWebhook {
 	spec := k.CRD.Spec
 	stored := crd.StorageVersion(k.CRD) // the API server converts requests for other versions first
-	out := rule{
-		name: verb + "." + k.CRD.Name, failure: new(admissionregistrationv1.Ignore), namespaces: &metav1.LabelSelector{},
-		client: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: o.OperatorNamespace, Name: o.webhookName(), Path: &path, Port: new(int32(servicePort))}},
-		rules: []admissionregistrationv1.RuleWithOperations{{
+	out := admissionregistrationv1.MutatingWebhook{
+		Name: verb + "." + k.CRD.Name, FailurePolicy: new(admissionregistrationv1.Ignore), NamespaceSelector: &metav1.LabelSelector{}, MatchConditions: conditions,
+		ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: o.OperatorNamespace, Name: o.webhookName(), Path: &path, Port: new(int32(servicePort))}},
+		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 			Rule: admissionregistrationv1.Rule{
 				APIGroups: []string{spec.Group}, APIVersions: []string{stored}, Resources: []string{spec.Names.Plural}, Scope: new(admissionregistrationv1.ScopeType(spec.Scope)),
 			},
 		}},
+		MatchPolicy: new(admissionregistrationv1.Equivalent), SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds: new(int32(reviewSeconds)), AdmissionReviewVersions: []string{"v1"},
 	}
 	if spec.Scope == apiextensionsv1.ClusterScoped {
-		out.rules[0].Scope = new(admissionregistrationv1.ClusterScope)
+		out.Rules[0].Scope = new(admissionregistrationv1.ClusterScope)
 	}
 	if k.FailsClosed {
-		out.failure = new(admissionregistrationv1.Fail)
+		out.FailurePolicy = new(admissionregistrationv1.Fail)
 	}
 	if where := policy.NamespaceSelector(o.Namespaces); where != nil {
-		out.namespaces = where
+		out.NamespaceSelector = where
 	}
 	return out
 }
@@ -256,22 +249,18 @@ has(object.metadata.annotations) != has(oldObject.metadata.annotations) || (has(
 }
 
 func (o Options) validating(k Kind) admissionregistrationv1.ValidatingWebhook {
-	r := o.ruleOf(k, "validate", admission.ValidatePath)
+	w := o.webhook(k, "validate", admission.ValidatePath)
 	return admissionregistrationv1.ValidatingWebhook{
-		Name: r.name, ClientConfig: r.client, Rules: r.rules, FailurePolicy: r.failure, NamespaceSelector: r.namespaces, MatchConditions: conditions,
-		MatchPolicy: new(admissionregistrationv1.Equivalent), SideEffects: new(admissionregistrationv1.SideEffectClassNone),
-		TimeoutSeconds: new(int32(reviewSeconds)), AdmissionReviewVersions: []string{"v1"},
+		Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
+		NamespaceSelector: w.NamespaceSelector, SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds,
+		AdmissionReviewVersions: w.AdmissionReviewVersions, MatchConditions: w.MatchConditions,
 	}
 }
 
 func (o Options) mutating(k Kind) admissionregistrationv1.MutatingWebhook {
-	r := o.ruleOf(k, "mutate", admission.MutatePath)
-	return admissionregistrationv1.MutatingWebhook{
-		Name: r.name, ClientConfig: r.client, Rules: r.rules, FailurePolicy: r.failure, NamespaceSelector: r.namespaces, MatchConditions: conditions,
-		MatchPolicy: new(admissionregistrationv1.Equivalent), SideEffects: new(admissionregistrationv1.SideEffectClassNone),
-		TimeoutSeconds: new(int32(reviewSeconds)), AdmissionReviewVersions: []string{"v1"},
-		ReinvocationPolicy: new(admissionregistrationv1.IfNeededReinvocationPolicy),
-	}
+	w := o.webhook(k, "mutate", admission.MutatePath)
+	w.ReinvocationPolicy = new(admissionregistrationv1.IfNeededReinvocationPolicy)
+	return w
 }
 
 // webhookVolumes returns the volume of the certificate that cert-manager makes.

@@ -22,12 +22,17 @@ const (
 // is that which nobody has acted upon.
 func PackageBroken(before map[string]any, generation int64, now time.Time, fault string) map[string]any {
 	message := "the package is wrong, and nothing is reconciled until that is mended: " + fault
-	out := withConditions(before, generation, now,
-		metav1.Condition{Type: ConditionReady, Status: metav1.ConditionFalse, Reason: string(ReasonPackageBroken), Message: message},
+	return unreconciled(before, generation, now, ReasonPackageBroken, message,
+		metav1.Condition{Type: ConditionPackageBroken, Status: metav1.ConditionTrue, Reason: brokenUnserved, Message: fault})
+}
+
+// unreconciled returns a status that says why nothing is reconciled, with other conditions.
+func unreconciled(before map[string]any, generation int64, now time.Time, why Reason, message string, others ...metav1.Condition) map[string]any {
+	out := withConditions(before, generation, now, append(others,
+		metav1.Condition{Type: ConditionReady, Status: metav1.ConditionFalse, Reason: string(why), Message: message},
 		metav1.Condition{Type: ConditionReconciling, Status: metav1.ConditionFalse, Reason: string(PhaseFailed)},
-		metav1.Condition{Type: ConditionStalled, Status: metav1.ConditionTrue, Reason: string(ReasonPackageBroken), Message: message},
-		metav1.Condition{Type: ConditionPackageBroken, Status: metav1.ConditionTrue, Reason: brokenUnserved, Message: fault},
-	)
+		metav1.Condition{Type: ConditionStalled, Status: metav1.ConditionTrue, Reason: string(why), Message: message},
+	)...)
 	out["phase"] = string(PhaseFailed)
 	if _, known := out["observedGeneration"]; known {
 		out["observedGeneration"] = generation // if it is missing, other fields were lost too, so it stays missing
