@@ -10,27 +10,14 @@ import (
 	"operetta.dev/engine/source"
 )
 
-// An examination is the check of one content. It runs beside the reconciles, because it may take long: the
-// next content of the Package must not wait for it.
+// An examination is the check of one content. It may take long, and the next content of the Package must not wait for it.
 type examination struct {
-	cancel context.CancelFunc
-	// done is closed when candidate and err are set.
-	done chan struct{}
+	background
 	// at is when it ended, and tries is how many examinations of the content were ended before it.
 	at        time.Time
 	tries     int
 	candidate Candidate
 	err       error
-}
-
-// ended reports whether the result is known.
-func (e *examination) ended() bool {
-	select {
-	case <-e.done:
-		return true
-	default:
-		return false
-	}
 }
 
 // outdated reports whether a check that was ended is to be repeated.
@@ -49,13 +36,7 @@ func (e *examination) foundFaults() bool {
 
 // again returns after what time a check that was ended is repeated. One that is always ended takes ever less
 // of the time of others.
-func (e *examination) again() time.Duration {
-	delay := examineAgain
-	for range e.tries {
-		delay = min(2*delay, examineSeldom)
-	}
-	return delay
-}
+func (e *examination) again() time.Duration { return doubled(examineAgain, examineSeldom, e.tries) }
 
 // examine returns the examination of a content, which it begins if there is none.
 func (r *Reconciler) examine(ctx context.Context, p Package, s *state, snapshot *source.Snapshot) (*examination, error) {
@@ -76,16 +57,10 @@ func (r *Reconciler) examine(ctx context.Context, p Package, s *state, snapshot 
 			urgent = accepted // what was tried by a canary was examined before
 		}
 	}
-	e := &examination{done: make(chan struct{})}
-	if before != nil {
-		urgent, e.tries = repeated, before.tries+1
-	}
 	s.keepExams(wanted...)
-	ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a reconcile ends before its examinations
-	s.exams[digest] = e
-	go r.examiner().run(ctx, p.Name, e, r.exams.enter(urgent), snapshot)
+	s.exams[digest] = r.examiner().begin(ctx, p.Name, snapshot, urgent, before)
 	r.first.came(p.Name)
-	return e, nil
+	return s.exams[digest], nil
 }
 
 // An examiner examines contents, when it is their turn.
@@ -101,6 +76,17 @@ type examiner struct {
 // examiner returns what examines contents.
 func (r *Reconciler) examiner() examiner {
 	return examiner{r.Examiner, r.Enqueue, r.Now, &r.exams, &r.first}
+}
+
+// begin begins an examination. One of the same content before it was ended, or is nil.
+func (x examiner) begin(ctx context.Context, name string, snapshot *source.Snapshot, urgent urgency, before *examination) *examination {
+	e := &examination{}
+	if before != nil {
+		urgent, e.tries = repeated, before.tries+1
+	}
+	ctx, e.background = newBackground(ctx)
+	go x.run(ctx, name, e, x.queue.enter(urgent), snapshot)
+	return e
 }
 
 // run examines a content when it is its turn, and has the Package stepped then.

@@ -7,22 +7,19 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"operetta.dev/engine/registry"
 	"operetta.dev/engine/source"
 )
 
-// A fetch gets a content from registries. It runs beside the reconciles, because a registry may hang: what is served
-// goes on, and so do the reconciles of other Packages.
+// A fetch gets a content from registries, which may hang.
 type fetch struct {
-	version string
-	cancel  context.CancelFunc
-	// done is closed when the rest is set.
-	done chan struct{}
+	background
 	fetched
-	err error
+
+	version string
+	err     error
 }
 
 // fetched is what was fetched. A content that is known already has no snapshot.
@@ -30,16 +27,6 @@ type fetched struct {
 	artifact   *registry.Artifact
 	snapshot   *source.Snapshot
 	provenance string
-}
-
-// ended reports whether the result is known.
-func (f *fetch) ended() bool {
-	select {
-	case <-f.done:
-		return true
-	default:
-		return false
-	}
 }
 
 // endFetch ends and forgets what is being fetched.
@@ -56,23 +43,6 @@ const maxFetches = 4
 
 // maxPlans is how many plans are made at a time: their evaluations must leave workers for those of resources.
 const maxPlans = 1
-
-// slots has a place for each thing that runs beside the reconciles.
-type slots struct {
-	once  sync.Once
-	slots chan struct{}
-}
-
-// take waits for one of some places, and returns a function that gives it back.
-func (f *slots) take(ctx context.Context, most int) (func(), error) {
-	f.once.Do(func() { f.slots = make(chan struct{}, most) })
-	select {
-	case f.slots <- struct{}{}:
-		return func() { <-f.slots }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
 
 // A fetcher gets a content. known is what was fetched last; if it is still that, there is no snapshot.
 type fetcher func(ctx context.Context, known *registry.Artifact) (fetched, error)
@@ -101,20 +71,16 @@ func fetching() *problem {
 
 // beginFetch begins a fetch, whose end is an event.
 func (src sources) beginFetch(ctx context.Context, p Package, s *state, version string, get fetcher) {
-	f := &fetch{version: version, done: make(chan struct{})}
-	ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a reconcile ends before its fetches
+	f := &fetch{version: version}
+	ctx, f.background = newBackground(ctx)
 	s.fetch = f
 	known := s.content.artifact
 	go func() {
 		defer f.cancel()
-		end, err := src.slots.take(ctx, maxFetches)
-		if err == nil {
-			limited, cancel := context.WithTimeout(ctx, fetchLimit)
-			f.fetched, err = protected(limited, get, known)
-			cancel()
-			end()
-		}
-		f.err = err
+		f.err = src.slots.run(ctx, maxFetches, fetchLimit, func(ctx context.Context) (err error) {
+			f.fetched, err = protected(ctx, get, known)
+			return err
+		})
 		close(f.done)
 		src.enqueue(p.Name)
 	}()
@@ -135,12 +101,8 @@ func (src sources) endOfFetch(p Package, s *state) {
 	f := s.fetch
 	s.fetch = nil
 	if f.err != nil {
-		delay := fetchAgain
-		for range s.content.tries {
-			delay = min(2*delay, fetchSeldom)
-		}
+		s.content.problem, s.content.askAgain = notFetched(f.err), src.now().Add(jitter(doubled(fetchAgain, fetchSeldom, s.content.tries)))
 		s.content.tries++
-		s.content.problem, s.content.askAgain = notFetched(f.err), src.now().Add(jitter(delay))
 		return
 	}
 	s.content.problem, s.content.tries, s.content.askAgain = nil, 0, time.Time{}

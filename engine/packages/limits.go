@@ -42,13 +42,12 @@ type ImpactObject struct {
 // MaxImpactObjects is how many objects of a plan the status of a Package lists.
 const MaxImpactObjects = 20
 
-// A planning is the plan of a content. It is made beside the reconciles, because it may take long.
+// A planning is the plan of a content.
 type planning struct {
+	background
+
 	// from and digest are those of the version that is served, or "", and of the content.
 	from, digest string
-	cancel       context.CancelFunc
-	// done is closed when impact and err are set.
-	done chan struct{}
 	// at is when it ended, and tries is how many plans of the same there were before.
 	at     time.Time
 	tries  int
@@ -61,16 +60,6 @@ type planning struct {
 	before *planning
 	// planned and all are how many resources are done, and how many there are.
 	planned, all atomic.Int64
-}
-
-// ended reports whether the result is known.
-func (p *planning) ended() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
 }
 
 // endPlan ends and forgets the plan of a Package.
@@ -198,44 +187,35 @@ func (p *planning) meanwhile(l Limits) *problem {
 
 // problem returns why a plan holds a content back, or nil, and when to make it again.
 func (p *planning) problem(l Limits) *problem {
-	again := func(first, last time.Duration) time.Duration {
-		for range p.tries {
-			first = min(2*first, last)
-		}
-		return first
-	}
 	incomplete := p.impact.Incomplete
 	if p.err != nil {
 		incomplete = p.err.Error()
 	}
 	if incomplete != "" {
-		return &problem{stage: holding, reason: ReasonPlanFailed, again: again(planSoon, planAgain), message: "what the content would delete and recreate cannot be planned: " + incomplete}
+		return &problem{stage: holding, reason: ReasonPlanFailed, again: doubled(planSoon, planAgain, p.tries), message: "what the content would delete and recreate cannot be planned: " + incomplete}
 	}
 	if beyond := l.exceeded(p.impact); beyond != "" {
-		return &problem{stage: holding, reason: ReasonLimitExceeded, again: again(planAgain, planSeldom), person: true, message: beyond + "; status.plan lists them"}
+		return &problem{stage: holding, reason: ReasonLimitExceeded, again: doubled(planAgain, planSeldom, p.tries), person: true, message: beyond + "; status.plan lists them"}
 	}
 	return nil
 }
 
 // beginPlan begins a plan, whose end is an event, and returns that the content waits for it.
 func (m planMaker) beginPlan(ctx context.Context, p Package, s *state, made *planning, served *Candidate, next Candidate) *problem {
-	made.digest, made.done = next.Program.Digest(), make(chan struct{})
-	ctx, made.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a reconcile ends before its plans
+	made.digest = next.Program.Digest()
+	ctx, made.background = newBackground(ctx)
 	s.endPlan()
 	s.plan = made
 	go func() {
 		defer made.cancel()
-		end, err := m.slots.take(ctx, maxPlans)
-		if err == nil {
-			limited, cancel := context.WithTimeout(ctx, planLimit)
-			made.impact, err = m.protectedPlan(limited, p.account, served, next, func(done, all int) {
+		made.err = m.slots.run(ctx, maxPlans, planLimit, func(ctx context.Context) (err error) {
+			made.impact, err = m.protectedPlan(ctx, p.account, served, next, func(done, all int) {
 				made.planned.Store(int64(done))
 				made.all.Store(int64(all))
 			})
-			cancel()
-			end()
-		}
-		made.err, made.at = err, m.now()
+			return err
+		})
+		made.at = m.now()
 		close(made.done)
 		m.enqueue(p.Name)
 	}()

@@ -126,7 +126,11 @@ func (r *Reconciler) loadPinned(ctx context.Context, p Package, s *state, v revi
 			out.Unusable[v.digest] = "its PackageRevision cannot be used"
 			return nil //nolint:nilerr // the resource says it
 		}
-		known = &pinned{exam: r.examiner().begin(ctx, p, kept, known)}
+		var before *examination
+		if known != nil {
+			before = known.exam
+		}
+		known = &pinned{exam: r.examiner().begin(ctx, p.Name, kept.snapshot, accepted, before)}
 		if s.pinned == nil {
 			s.pinned = map[string]*pinned{}
 		}
@@ -191,17 +195,6 @@ func (s *state) besidePins(next *definition) (known bool, err error) {
 		}
 	}
 	return true, nil
-}
-
-// begin examines a version that was accepted before. An examination of it that was ended is nil if there was none.
-func (x examiner) begin(ctx context.Context, p Package, v revision, before *pinned) *examination {
-	e, urgent := &examination{done: make(chan struct{})}, accepted
-	if before != nil {
-		urgent, e.tries = repeated, before.exam.tries+1
-	}
-	ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx)) // a step ends before its examinations
-	go x.run(ctx, p.Name, e, x.queue.enter(urgent), v.snapshot)
-	return e
 }
 
 // String identifies what the pins say.

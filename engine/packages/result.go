@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"operetta.dev/engine/fault"
+	"operetta.dev/engine/rollout"
 )
 
 // A Reason is why a condition of a Package is as it is; events have them, too.
@@ -226,25 +227,15 @@ func (o *result) err() error {
 
 // again returns when the next reconcile is due, 0 for never.
 func (o *result) again(s *state, now time.Time) time.Duration {
-	var all []time.Duration
+	out := o.waitAgain
 	if at := s.content.askAgain; !at.IsZero() {
-		all = append(all, max(time.Second, at.Sub(now)))
+		out = rollout.ShortestWait(out, max(time.Second, at.Sub(now)))
 	}
 	if s.served != nil {
-		all = append(all, countAgain)
+		out = rollout.ShortestWait(out, countAgain)
 	}
-	if o.problem != nil && o.problem.again > 0 {
-		all = append(all, o.problem.again)
-	}
-	if o.waitAgain > 0 {
-		all = append(all, o.waitAgain)
-	}
-	if len(all) == 0 {
-		return 0
-	}
-	out := all[0]
-	for _, d := range all {
-		out = min(out, d)
+	if o.problem != nil {
+		out = rollout.ShortestWait(out, o.problem.again)
 	}
 	return out
 }
