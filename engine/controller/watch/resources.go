@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/object"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -83,19 +83,12 @@ func (e *notSyncedError) Unwrap() error { return e.cause }
 // Check errors while a kind that a controller serves has not been listed. Of several namespaces, one is enough, if the others cannot be
 // listed. It waits for the lists until the context ends.
 func (r *Resources) Check(ctx context.Context) error {
-	tick := time.NewTicker(syncPoll)
-	defer tick.Stop()
-	for {
-		err := r.check()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-tick.C:
-		}
-	}
+	var err error
+	_ = wait.PollUntilContextCancel(ctx, syncPoll, true, func(context.Context) (bool, error) {
+		err = r.check()
+		return err == nil, nil
+	})
+	return err
 }
 
 // check is Check without waiting.
@@ -132,21 +125,12 @@ func (c Cache) waitsFor(kind schema.GroupVersionKind) bool {
 
 // awaitLists waits until each of several namespaces has been listed, or cannot be.
 func (r *Resources) awaitLists(ctx context.Context, kind schema.GroupVersionKind) error {
-	tick := time.NewTicker(syncPoll)
-	defer tick.Stop()
-	for {
+	return wait.PollUntilContextCancel(ctx, syncPoll, true, func(context.Context) (bool, error) {
 		r.mu.Lock()
+		defer r.mu.Unlock()
 		of := r.sources[kind]
-		r.mu.Unlock()
-		if !isAny(of, notStarted) && !isAny(of, waitingForList) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-	}
+		return !isAny(of, notStarted) && !isAny(of, waitingForList), nil
+	})
 }
 
 // isAny reports whether the first list of a source is that far.
@@ -274,19 +258,15 @@ func (k *KindResources) await(ctx context.Context, in Cache) error {
 	if err != nil {
 		return fmt.Errorf("watching %s: %w", k.kind.Kind, err)
 	}
-	tick := time.NewTicker(syncPoll)
-	defer tick.Stop()
-	for !informer.HasSynced() {
+	return wait.PollUntilContextCancel(ctx, syncPoll, true, func(context.Context) (bool, error) {
+		if informer.HasSynced() {
+			return true, nil
+		}
 		if cause := in.errors.last(k.kind); apierrors.IsForbidden(cause) {
-			return &cluster.KindUnreadableError{Kind: k.kind, Cause: cause}
+			return false, &cluster.KindUnreadableError{Kind: k.kind, Cause: cause}
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-	}
-	return nil
+		return false, nil
+	})
 }
 
 // Cluster returns the cluster of the resources, which reads each from its cache and writes it with the client of that.
