@@ -64,11 +64,16 @@ func unserved(err error) bool {
 // replaced reports whether an API server rejected an apply because the object has another UID. The
 // server reports that as an invalid change of the UID, which would read as a fault of the manifest.
 func replaced(err error) bool {
-	status, ok := errors.AsType[*apierrors.StatusError](err)
-	if !ok || !apierrors.IsInvalid(err) || status.Status().Details == nil {
-		return false
+	return apierrors.IsInvalid(err) && slices.ContainsFunc(CausesOf(err), func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+}
+
+// CausesOf returns the causes that an API server names for an error. A missing permission has none.
+func CausesOf(err error) []metav1.StatusCause {
+	var answer apierrors.APIStatus // which is no error type
+	if !errors.As(err, &answer) || answer.Status().Details == nil {
+		return nil
 	}
-	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+	return answer.Status().Details.Causes
 }
 
 // RefusesChange reports whether an API server has refused a change by the validation of the kind, so that the same
@@ -77,11 +82,8 @@ func replaced(err error) bool {
 // code, but names neither. A webhook chooses what its denial contains, so a webhook that answers as validation does
 // cannot be told apart from it.
 func RefusesChange(err error) bool {
-	var answer apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || !errors.As(err, &answer) || answer.Status().Details == nil || len(answer.Status().Details.Causes) == 0 {
-		return false
-	}
-	return !slices.ContainsFunc(answer.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "" || c.Type == "" })
+	causes := CausesOf(err)
+	return apierrors.IsInvalid(err) && len(causes) > 0 && !slices.ContainsFunc(causes, func(c metav1.StatusCause) bool { return c.Field == "" || c.Type == "" })
 }
 
 // withheldError keeps an error for errors.As and hides its text.

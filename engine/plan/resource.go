@@ -17,7 +17,6 @@ import (
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/redact"
-	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
 
@@ -278,11 +277,6 @@ func (r *remembering) Evaluate(s program.Session) (program.Rollout, error) {
 		r.giveUp()
 	}
 	return out, err
-}
-
-// Locate implements rollout.Locator.
-func (r *remembering) Locate(s program.Session, component, object, path string) fault.Position {
-	return rollout.Locate(r.Package, s, component, object, path)
 }
 
 // objects returns what happens to the objects, by component as far as it is known.

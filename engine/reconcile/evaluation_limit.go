@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
@@ -40,10 +39,7 @@ type limitedPackage struct {
 	transient *program.LimitError
 }
 
-var (
-	_ rollout.Locator   = (*limitedPackage)(nil)
-	_ rollout.Predictor = (*limitedPackage)(nil)
-)
+var _ rollout.Predictor = (*limitedPackage)(nil)
 
 // Evaluate returns what the package says. It errors with a LimitError also when the same evaluation
 // exceeded a limit before.
@@ -125,11 +121,6 @@ func (p *limitedPackage) retryLater(e *exceededEvaluation, wait time.Duration) {
 	if e.limit.TooSlow && e.pause == limitedFirst {
 		p.transient = e.limit
 	}
-}
-
-// Locate implements rollout.Locator.
-func (p *limitedPackage) Locate(s program.Session, component, object, path string) fault.Position {
-	return rollout.Locate(p.Package, s, component, object, path)
 }
 
 // limitInStatus returns the limit that the status says an evaluation has exceeded, if it says so

@@ -20,7 +20,7 @@ func (s *state) setFinalizers(ctx context.Context, want ...string) error {
 		return nil
 	}
 	if !has {
-		if err := s.memory.writes.addFinalizer(s.Now()); err != nil {
+		if err := stateLimit.attempt(&s.memory.writes.finalizers, s.Now()); err != nil {
 			return err
 		}
 	}

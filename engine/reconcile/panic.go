@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -18,28 +17,17 @@ import (
 // has to go on for other resources, and an unchanged status might say Ready although nothing
 // reconciles the resource.
 func (r *Reconciler) recovered(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor, reconcile func() (time.Duration, error)) (again time.Duration, err error) {
-	fault := caught(func() { again, err = reconcile() })
+	fault := rollout.Caught(func() { again, err = reconcile() })
 	if fault == nil {
 		return again, err
 	}
 	logPanic(redactor.Log(logr.FromContextOrDiscard(ctx)), fault)
 	err = fmt.Errorf("%s %s: %w", r.Kind.Kind, key, fault)
 	var failure error
-	if second := caught(func() { failure = r.reportInternalError(ctx, key, p, redactor, fault) }); second != nil {
+	if second := rollout.Caught(func() { failure = r.reportInternalError(ctx, key, p, redactor, fault) }); second != nil {
 		logPanic(redactor.Log(logr.FromContextOrDiscard(ctx)), second)
 	}
 	return 0, errors.Join(err, failure)
-}
-
-// caught calls a function and returns its panic, or nil.
-func caught(do func()) (fault *rollout.PanicError) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			fault = &rollout.PanicError{Cause: cause, Stack: debug.Stack()}
-		}
-	}()
-	do()
-	return nil
 }
 
 // logPanic writes a panic to a log that redacts it: the cause may quote a Secret.

@@ -49,6 +49,7 @@ import (
 // Package is the version of a package that resources are reconciled with.
 type Package interface {
 	rollout.Evaluator
+	rollout.Locator
 	// Name identifies it in status.
 	Name() string
 	// Digest tells its content from that of others of that name.
@@ -252,8 +253,8 @@ func (s *state) rebuild(ctx context.Context) error {
 	if _, known := s.before[fieldInventory]; known || !had {
 		return nil
 	}
-	if err := s.memory.writes.rebuild(s.Now()); err != nil {
-		return err // it is removed again and again
+	if err := stateLimit.attempt(&s.memory.writes.rebuilds, s.Now()); err != nil {
+		return err // it is removed again and again, and each time every kind is listed
 	}
 	objects, err := s.Cluster.Owned(ctx, s.owner.SearchNamespace(), ownership.OwnerLabel, s.owner.Label())
 	if err != nil {
@@ -413,7 +414,7 @@ func (s *state) writeAhead(ctx context.Context, p rollout.WriteAhead) error {
 			return err
 		}
 	}
-	if err := s.memory.writes.storeInventory(s.Now()); err != nil {
+	if err := storeLimit.attempt(&s.memory.writes.stored, s.Now()); err != nil {
 		return err
 	}
 	before, stored := s.before, s.inventory

@@ -1,11 +1,10 @@
 package reconcile
 
 import (
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/rollout"
 )
 
@@ -52,15 +51,7 @@ func (s *state) reportRefused(w ownWrite, err error) {
 // isRefusal reports whether the API server has refused a write that it would refuse again. An admission policy chooses the
 // code of its denial.
 func isRefusal(err error) bool {
-	return apierrors.IsForbidden(err) || (apierrors.IsInvalid(err) || apierrors.IsUnauthorized(err)) && len(causesOf(err)) > 0
-}
-
-// causesOf returns the causes of a refusal. One of a missing permission has none.
-func causesOf(err error) []metav1.StatusCause {
-	if refusal, ok := errors.AsType[*apierrors.StatusError](err); ok && refusal.ErrStatus.Details != nil {
-		return refusal.ErrStatus.Details.Causes
-	}
-	return nil
+	return apierrors.IsForbidden(err) || (apierrors.IsInvalid(err) || apierrors.IsUnauthorized(err)) && len(cluster.CausesOf(err)) > 0
 }
 
 // remedy tells a denial by an admission policy or webhook from a missing permission, and from a definition that does not
@@ -70,7 +61,7 @@ func causesOf(err error) []metav1.StatusCause {
 // A namespace that is being deleted loses its Roles before, after or between the resources in it, and nobody can create others there. Whether
 // it is being deleted is something that an operator without Roles may not ask.
 func (w ownWrite) remedy(err error, ending bool) string {
-	if causes := causesOf(err); len(causes) > 0 {
+	if causes := cluster.CausesOf(err); len(causes) > 0 {
 		if causes[0].Field != "" {
 			return fmt.Sprintf("the definition does not allow %s: %s. Apply the definition that operetta crd prints", causes[0].Field, causes[0].Message)
 		}

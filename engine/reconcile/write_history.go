@@ -36,10 +36,9 @@ func (h *writeHistory) begin(cause string, now time.Time) {
 		return
 	}
 	h.cause = cause
-	if causeLimit.wait(&h.causes, now) > 0 {
+	if causeLimit.attempt(&h.causes, now) != nil {
 		return
 	}
-	causeLimit.happened(&h.causes, now)
 	h.objects, h.state, h.progress = nil, attempts{}, attempts{}
 }
 
@@ -84,32 +83,12 @@ func (e *tooOftenError) Error() string {
 	return "its status or its finalizer was written too often: another client keeps changing it, or its spec"
 }
 
-// storeInventory records that the inventory is stored. It errors with a tooOftenError if that
-// has to wait.
-func (h *writeHistory) storeInventory(now time.Time) error {
-	if wait := h.statusWait(status.Substance, now); wait > 0 {
+// attempt records that something happens now. It errors with a tooOftenError if that has to wait.
+func (b burstBackoff) attempt(a *attempts, now time.Time) error {
+	if wait := b.wait(a, now); wait > 0 {
 		return &tooOftenError{wait}
 	}
-	h.statusWritten(status.Substance, now)
-	return nil
-}
-
-// rebuild records that the inventory is rebuilt, which lists every kind of the package. It
-// errors with a tooOftenError if that has to wait.
-func (h *writeHistory) rebuild(now time.Time) error {
-	if wait := stateLimit.wait(&h.rebuilds, now); wait > 0 {
-		return &tooOftenError{wait}
-	}
-	stateLimit.happened(&h.rebuilds, now)
-	return nil
-}
-
-// addFinalizer records that the finalizer is added. It errors with a tooOftenError if that has to wait.
-func (h *writeHistory) addFinalizer(now time.Time) error {
-	if wait := stateLimit.wait(&h.finalizers, now); wait > 0 {
-		return &tooOftenError{wait}
-	}
-	stateLimit.happened(&h.finalizers, now)
+	b.happened(a, now)
 	return nil
 }
 

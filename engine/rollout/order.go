@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"operetta.dev/engine/cluster"
 	"operetta.dev/engine/ownership"
 	"operetta.dev/engine/program"
 )
@@ -50,11 +50,7 @@ func comesFirst(d ownership.Desired) bool { return rankOf(d.Ref().GroupKind()) =
 // wait until it is written and served.
 func defines(c program.Component, kind schema.GroupKind) bool {
 	return slices.ContainsFunc(c.Objects, func(o program.Object) bool {
-		if o.Identity.GroupKind() != definitionKind {
-			return false
-		}
-		group, _, _ := unstructured.NestedString(o.Manifest, "spec", "group")
-		name, _, _ := unstructured.NestedString(o.Manifest, "spec", "names", "kind")
-		return schema.GroupKind{Group: group, Kind: name} == kind
+		defined, _, _ := cluster.DefinedBy(o.Manifest)
+		return defined.Kind != "" && defined == kind
 	})
 }

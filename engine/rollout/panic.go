@@ -21,19 +21,27 @@ func (e *PanicError) Error() string {
 	return "the operator has a bug that this resource triggers; its log says where"
 }
 
+// Caught calls a function and returns its panic, or nil. A PanicError that is the cause of the panic is returned as it is.
+func Caught(do func()) (fault *PanicError) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			var again bool
+			if fault, again = cause.(*PanicError); !again {
+				fault = &PanicError{Cause: cause, Stack: debug.Stack()}
+			}
+		}
+	}()
+	do()
+	return nil
+}
+
 // guarded calls do, and returns a panic in it as a PanicError. Each goroutine of a rollout needs
 // it: a panic that is not recovered ends the process.
 func guarded(do func() error) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			fault, again := cause.(*PanicError)
-			if !again {
-				fault = &PanicError{Cause: cause, Stack: debug.Stack()}
-			}
-			err = fault
-		}
-	}()
-	return do()
+	if fault := Caught(func() { err = do() }); fault != nil {
+		return fault
+	}
+	return err
 }
 
 // panicked records a panic, and returns the outcome of the component that it has stopped and

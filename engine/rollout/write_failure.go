@@ -165,12 +165,11 @@ func fieldsOf(d ownership.Desired, err error) []cluster.FieldFault {
 	if e, ok := errors.AsType[*cluster.SchemaError](err); ok {
 		return e.Fields
 	}
-	var answer apierrors.APIStatus
-	if object.MayBeSecret(d.Ref().Kind) || !errors.As(err, &answer) || answer.Status().Details == nil {
+	if object.MayBeSecret(d.Ref().Kind) {
 		return nil
 	}
 	var out []cluster.FieldFault
-	for _, c := range answer.Status().Details.Causes {
+	for _, c := range cluster.CausesOf(err) {
 		out = append(out, cluster.FieldFault{Path: c.Field, Problem: c.Message})
 	}
 	return out
@@ -183,18 +182,10 @@ type Locator interface {
 	Locate(s program.Session, component, object, path string) fault.Position
 }
 
-// Locate returns where a field of a rendered object is written, if what evaluates the package finds it.
-func Locate(by Evaluator, s program.Session, component, object, path string) fault.Position {
-	if l, ok := by.(Locator); ok {
-		return l.Locate(s, component, object, path)
-	}
-	return fault.Position{}
-}
-
-// locate returns where a field of an object is written.
+// locate returns where a field of an object is written, if what evaluates the package finds it.
 func (ap applier) locate(d ownership.Desired, path string) fault.Position {
-	if path != "" {
-		if at := Locate(ap.Package, ap.session(), d.Component, d.Object, path); !at.IsZero() {
+	if by, ok := ap.Package.(Locator); ok && path != "" {
+		if at := by.Locate(ap.session(), d.Component, d.Object, path); !at.IsZero() {
 			return at
 		}
 	}

@@ -373,8 +373,3 @@ func (n *noting) Evaluate(s program.Session) (program.Rollout, error) {
 	n.source.renders(out)
 	return out, err
 }
-
-// Locate implements rollout.Locator.
-func (n *noting) Locate(s program.Session, component, object, path string) fault.Position {
-	return rollout.Locate(n.Package, s, component, object, path)
-}
