@@ -105,14 +105,6 @@ func (a *accountCheck) concerns(account object.Account, lacked []permission) boo
 	}))
 }
 
-// refused has the check ask again.
-func (a *accountCheck) refused() {
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
-}
-
 // look asks the API server. It returns what is wrong, or "", and whether the API server has answered.
 func (a *accountCheck) look(ctx context.Context) (string, bool) {
 	select {
@@ -210,13 +202,10 @@ func (m *Manager) accountChanged(kind schema.GroupKind, pkg string, account obje
 // AccountProblem returns why the ServiceAccount of the package of a kind cannot be used, or what the operator itself lacks
 // for it, or "".
 func (m *Manager) AccountProblem(kind schema.GroupKind) string {
-	m.mu.RLock()
-	c := m.controllers[kind]
-	m.mu.RUnlock()
-	if c == nil {
-		return ""
+	if c := m.controller(kind); c != nil {
+		return c.account.what()
 	}
-	return c.account.what()
+	return ""
 }
 
 // accountRefused has the checks ask again that a refused request of an account concerns.
@@ -225,7 +214,7 @@ func (m *Manager) accountRefused(account object.Account, lacked []permission) {
 	defer m.mu.RUnlock()
 	for _, c := range m.controllers {
 		if c.added.Load() && c.account != nil && c.account.concerns(account, lacked) {
-			c.account.refused()
+			wake(c.account.wake)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (m *Manager) ReportBroken(folder, name, fault string) {
 		s.broken[folder] = b
 	}
 	b.fault = fault
-	s.notify()
+	wake(s.changed)
 }
 
 // ReportRepaired says that the package in a folder is loaded. If it had another kind before, the
@@ -46,17 +46,9 @@ func (m *Manager) ReportRepaired(folder, now string) {
 	case b == nil:
 	case b.kindsFound:
 		b.fault = "package " + b.name + " has another kind now: " + now
-		s.notify()
+		wake(s.changed)
 	default:
 		delete(s.broken, folder)
-	}
-}
-
-// notify wakes followBroken up.
-func (s *packageMissingTeardown) notify() {
-	select {
-	case s.changed <- struct{}{}:
-	default: // it is about to wake up
 	}
 }
 

@@ -13,8 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 	"operetta.dev/engine/capsule"
 	"operetta.dev/engine/controller/watch"
-	"operetta.dev/engine/evaluate"
-	"operetta.dev/engine/fault"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/rollout"
@@ -119,23 +117,20 @@ func runningOf(ctx context.Context) *runningReconcile {
 // An observedPackage is a package that notes how long it is evaluated in a reconcile, and the kinds
 // that it renders.
 type observedPackage struct {
-	*evaluate.Evaluator
+	boundPackage
 
-	// ctx is the context of the reconcile.
-	ctx     context.Context //nolint:containedctx // one reconcile has it, and rollout.Evaluator takes none
 	objects *watch.Cluster
 }
 
 var (
 	_ reconcile.Package = observedPackage{}
-	_ rollout.Locator   = observedPackage{}
 	_ rollout.Predictor = observedPackage{}
 )
 
 // Evaluate implements rollout.Evaluator.
 func (p observedPackage) Evaluate(s program.Session) (program.Rollout, error) {
 	capsule.Evaluated(p.ctx)
-	out, err := p.EvaluateContext(p.ctx, s)
+	out, err := p.boundPackage.Evaluate(s)
 	p.objects.NoteRendered(out)
 	return out, err
 }
@@ -148,11 +143,6 @@ func (p observedPackage) Predict(s program.Session) (program.Rollout, bool) {
 	}
 	p.objects.NoteRendered(out)
 	return out, known
-}
-
-// Locate implements rollout.Locator.
-func (p observedPackage) Locate(s program.Session, component, object, path string) fault.Position {
-	return p.LocateContext(p.ctx, s, component, object, path)
 }
 
 // noteAnswers returns a configuration whose clients note the answers of the API server.

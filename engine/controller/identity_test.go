@@ -212,7 +212,7 @@ func TestAHealthyAccountIsAskedAboutAgainOnlyAfterARefusal(t *testing.T) {
 		<-asked
 	}
 	for range 1000 {
-		c.refused()
+		wake(c.wake)
 	}
 	deadline := time.After(machine.Limit(3 * refusedInterval))
 	for range c.needs {

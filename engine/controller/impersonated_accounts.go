@@ -59,5 +59,5 @@ func (s *packageMissingTeardown) restart(kind schema.GroupKind) {
 	for _, b := range s.broken {
 		b.kindsFound = false
 	}
-	s.notify()
+	wake(s.changed)
 }

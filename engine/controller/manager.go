@@ -264,18 +264,19 @@ func (m *Manager) Elected() <-chan struct{} { return m.manager.Elected() }
 // kind without a controller is missing.
 func (m *Manager) PackagesLoaded() { m.packageMissing.notePackagesLoaded() }
 
-// Serves reports whether the package of a kind is loaded.
-func (m *Manager) Serves(kind schema.GroupKind) bool {
+// controller returns the controller of a kind, or nil if its package is not loaded.
+func (m *Manager) controller(kind schema.GroupKind) *packageController {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.controllers[kind] != nil
+	return m.controllers[kind]
 }
+
+// Serves reports whether the package of a kind is loaded.
+func (m *Manager) Serves(kind schema.GroupKind) bool { return m.controller(kind) != nil }
 
 // ServedBy returns the package that serves a kind, and where its files are from, or "".
 func (m *Manager) ServedBy(kind schema.GroupKind) string {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if c := m.controllers[kind]; c != nil {
+	if c := m.controller(kind); c != nil {
 		return Describe(c.program.Load().Program)
 	}
 	return ""

@@ -43,9 +43,7 @@ func (m *Manager) watchOrphanPatches() error {
 }
 
 func (u *orphanPatchStatus) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	select {
-	case <-u.packagesLoaded:
-	default:
+	if !isClosed(u.packagesLoaded) {
 		return firstRetry, nil // the package of the kind may be about to be loaded
 	}
 	o, err := u.patches.GetCached(ctx, cluster.Ref{GroupVersionKind: patch.Kind, Namespace: key.Namespace, Name: key.Name})

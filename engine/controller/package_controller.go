@@ -98,7 +98,7 @@ func (c *packageController) reconcile(ctx context.Context, key types.NamespacedN
 	}
 	by := chosen.by
 	ctx, reading := c.capsules.Begin(ctx)
-	again, err := c.reconciler.Reconcile(ctx, key, observedPackage{by, ctx, c.objects})
+	again, err := c.reconciler.Reconcile(ctx, key, observedPackage{boundPackage{by, ctx}, c.objects})
 	c.capsules.End(reading, capsule.Step{Kind: c.reconciler.Kind, Key: key, Err: err, Version: func(ctx context.Context) plan.Version {
 		return plannedVersion(worker.WithPlan(ctx), by, packages.Candidate{Program: by.Program})
 	}})
@@ -139,10 +139,10 @@ func (m *Manager) ServeOutdated(p *program.Program, fault string, canary *packag
 	c.fair.history = c.history
 	c.use(m.takePrepared(p), fault)
 	c.canary.Store(m.canaryVersion(c, canary))
-	c.pins.Store(m.pinsOf(kind))
 	m.mu.RLock()
-	account := m.accounts[kind]
+	account, pins := m.accounts[kind], m.pins[kind]
 	m.mu.RUnlock()
+	c.pins.Store(pins)
 	var err error
 	if c.as, c.leave, err = m.identityOf(account); err != nil {
 		return fmt.Errorf("package %s: %w", p.Name(), err)
@@ -303,9 +303,7 @@ func (m *Manager) newController(name, kind, pkg string, f reconcileFunc, fair *f
 // controllerOf returns the controller of the kind of a package.
 func (m *Manager) controllerOf(p *program.Program) (*packageController, error) {
 	kind := p.GroupVersionKind().GroupKind()
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if c := m.controllers[kind]; c != nil {
+	if c := m.controller(kind); c != nil {
 		return c, nil
 	}
 	return nil, fmt.Errorf("package %s serves %s, which this process does not; start it anew", p.Name(), kind)
@@ -314,14 +312,12 @@ func (m *Manager) controllerOf(p *program.Program) (*packageController, error) {
 // enqueueAll reconciles every resource of a package. A manager that is not elected has nothing to do:
 // once it is, it begins with all of them.
 func (m *Manager) enqueueAll(ctx context.Context, c *packageController) error {
-	select {
-	case <-m.manager.Elected():
-		keys, err := keysOf(ctx, c.resources)
-		c.enqueueForPackage(keys...)
-		return err
-	default:
+	if !isClosed(m.manager.Elected()) {
 		return nil
 	}
+	keys, err := keysOf(ctx, c.resources)
+	c.enqueueForPackage(keys...)
+	return err
 }
 
 // enqueueAfterPermissionChange reconciles every resource of a package, because the operator has gained or lost the permission to

@@ -110,14 +110,7 @@ func (s *packageMissingTeardown) tearsDown() bool {
 
 // looksForWaiting reports whether the kinds of all packages are being looked for, or have been. What is not served when it
 // reports that they are not will be found.
-func (s *packageMissingTeardown) looksForWaiting() bool {
-	select {
-	case <-s.packagesLoaded:
-		return true
-	default:
-		return false
-	}
-}
+func (s *packageMissingTeardown) looksForWaiting() bool { return isClosed(s.packagesLoaded) }
 
 // lookForWaiting watches the kinds that have a resource with the engine's finalizer.
 func (s *packageMissingTeardown) lookForWaiting(ctx context.Context) {

@@ -113,9 +113,7 @@ type servedDefinitions struct{ manager *Manager }
 
 // Gone implements packages.Definitions.
 func (s servedDefinitions) Gone(kind schema.GroupVersionKind) bool {
-	s.manager.mu.RLock()
-	c := s.manager.controllers[kind.GroupKind()]
-	s.manager.mu.RUnlock()
+	c := s.manager.controller(kind.GroupKind())
 	return c != nil && c.added.Load() && c.resources.Gone()
 }
 
@@ -132,20 +130,7 @@ func decideOrFollow(r *packages.Reconciler, decides func() bool) reconcileFunc {
 // decidesAboutPackages returns a function that reports whether this process decides about Packages. One that stands by does not, nor does
 // one that has another shard than the first.
 func decidesAboutPackages(o Options, elected <-chan struct{}) func() bool {
-	if !o.Shard.IsPrimary() {
-		return func() bool { return false }
-	}
-	if !o.LeaderElection {
-		return func() bool { return true }
-	}
-	return func() bool {
-		select {
-		case <-elected:
-			return true
-		default:
-			return false
-		}
-	}
+	return func() bool { return o.Shard.IsPrimary() && (!o.LeaderElection || isClosed(elected)) }
 }
 
 // expectPackages passes the Packages that exist when the process becomes the leader to the reconciler, and has each of them reconciled: until
@@ -253,9 +238,7 @@ func (p pullSecrets) PullSecret(ctx context.Context, name string) ([]byte, error
 
 // Resources returns the custom resources of a kind that is served, from the cache.
 func (m *Manager) Resources(ctx context.Context, kind schema.GroupVersionKind) ([]packages.Resource, error) {
-	m.mu.RLock()
-	c := m.controllers[kind.GroupKind()]
-	m.mu.RUnlock()
+	c := m.controller(kind.GroupKind())
 	if c == nil || c.as == nil {
 		return nil, fmt.Errorf("%s is not served", kind.GroupKind())
 	}

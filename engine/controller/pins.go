@@ -19,9 +19,7 @@ type pinnedVersions struct {
 // controller of the kind.
 func (m *Manager) Pins(ctx context.Context, kind schema.GroupKind, pins packages.Pins) error {
 	next := m.notePins(kind, pins)
-	m.mu.RLock()
-	c := m.controllers[kind]
-	m.mu.RUnlock()
+	c := m.controller(kind)
 	if c == nil {
 		return nil
 	}
@@ -47,13 +45,6 @@ func (m *Manager) notePins(kind schema.GroupKind, pins packages.Pins) *pinnedVer
 	}
 	m.pins[kind] = next
 	return next
-}
-
-// pinsOf returns the pins of a kind, or nil.
-func (m *Manager) pinsOf(kind schema.GroupKind) *pinnedVersions {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.pins[kind]
 }
 
 // version returns the version that a pin names, or nil and why there is none; "" if it is not known yet.

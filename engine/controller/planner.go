@@ -14,7 +14,6 @@ import (
 	"operetta.dev/engine/plan"
 	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
-	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/worker"
 )
 
@@ -55,7 +54,7 @@ func (p planner) Plan(ctx context.Context, as object.Account, served *packages.C
 
 // plannedVersion returns a version of a package for a plan.
 func plannedVersion(ctx context.Context, by *evaluate.Evaluator, c packages.Candidate) plan.Version {
-	return plan.Version{Program: c.Program, Evaluates: plannedPackage{by, ctx}, CRD: c.CRD}
+	return plan.Version{Program: c.Program, Evaluates: boundPackage{by, ctx}, CRD: c.CRD}
 }
 
 // impactOf returns what a plan deletes and recreates.
@@ -88,26 +87,22 @@ func impactOf(p plan.Plan) packages.Impact {
 	return out
 }
 
-// A plannedPackage is a package that is evaluated for a plan.
-type plannedPackage struct {
+// A boundPackage is a package that is evaluated within a context.
+type boundPackage struct {
 	*evaluate.Evaluator
 
-	// ctx is the context of the plan.
-	ctx context.Context //nolint:containedctx // one plan has it, and rollout.Evaluator takes none
+	ctx context.Context //nolint:containedctx // one reconcile or plan has it, and rollout.Evaluator takes none
 }
 
-var (
-	_ reconcile.Package = plannedPackage{}
-	_ rollout.Locator   = plannedPackage{}
-)
+var _ reconcile.Package = boundPackage{}
 
 // Evaluate implements rollout.Evaluator.
-func (p plannedPackage) Evaluate(s program.Session) (program.Rollout, error) {
+func (p boundPackage) Evaluate(s program.Session) (program.Rollout, error) {
 	return p.EvaluateContext(p.ctx, s)
 }
 
 // Locate implements rollout.Locator.
-func (p plannedPackage) Locate(s program.Session, component, object, path string) fault.Position {
+func (p boundPackage) Locate(s program.Session, component, object, path string) fault.Position {
 	return p.LocateContext(p.ctx, s, component, object, path)
 }
 

@@ -68,9 +68,7 @@ func (h reconcilesHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (m *Manager) asked(kind schema.GroupKind, key types.NamespacedName) authorizationv1.ResourceAttributes {
 	plural, _ := meta.UnsafeGuessKindToResource(kind.WithVersion(""))
 	out := authorizationv1.ResourceAttributes{Verb: "get", Group: kind.Group, Resource: plural.Resource, Namespace: key.Namespace, Name: key.Name}
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if c := m.controllers[kind]; c != nil {
+	if c := m.controller(kind); c != nil {
 		out.Resource = c.program.Load().Meta().Plural
 	}
 	return out
@@ -78,14 +76,10 @@ func (m *Manager) asked(kind schema.GroupKind, key types.NamespacedName) authori
 
 // reconciles returns what is known of the last reconciles of a resource, or why nothing is.
 func (m *Manager) reconciles(kind schema.GroupKind, key types.NamespacedName) (history.Report, *denial) {
-	select {
-	case <-m.manager.Elected():
-	default:
+	if !isClosed(m.manager.Elected()) {
 		return history.Report{}, &denial{http.StatusServiceUnavailable, "this process stands by: the one that leads knows"}
 	}
-	m.mu.RLock()
-	c := m.controllers[kind]
-	m.mu.RUnlock()
+	c := m.controller(kind)
 	if c == nil {
 		return history.Report{}, &denial{http.StatusNotFound, "this operator does not serve " + kind.String()}
 	}
@@ -123,10 +117,8 @@ func (c *packageController) addWatches(to *history.Report, u *unstructured.Unstr
 func objectsOf(u *unstructured.Unstructured) []cluster.Ref {
 	inventory, _ := ownership.InventoryOf(u)
 	var out []cluster.Ref
-	for _, g := range inventory {
-		for _, e := range g.Objects {
-			out = append(out, e.Ref(u.GetNamespace()))
-		}
+	for _, e := range inventory.Entries() {
+		out = append(out, e.Ref(u.GetNamespace()))
 	}
 	return out
 }

@@ -139,10 +139,7 @@ func (r *refusedRequests) note(lacked []permission, w waiter) {
 		}
 		r.by[p] = &refusal{next: now, waiting: map[waiterKey]*waiting{}}
 		r.by[p].wait(w, name, now)
-		select {
-		case r.noted <- struct{}{}:
-		default:
-		}
+		wake(r.noted)
 	}
 }
 

@@ -91,9 +91,7 @@ func (m *Manager) reviews() int {
 
 // reviewed returns the package of a kind for reviews, or nil if none is loaded.
 func (m *Manager) reviewed(kind schema.GroupKind) admission.Package {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	c := m.controllers[kind]
+	c := m.controller(kind)
 	if c == nil || c.as == nil {
 		return nil
 	}
@@ -114,9 +112,7 @@ func (m *Manager) reviewed(kind schema.GroupKind) admission.Package {
 
 // converter returns the package of a kind for conversions, or nil if none is loaded.
 func (m *Manager) converter(kind schema.GroupKind) admission.Converter {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if c := m.controllers[kind]; c != nil {
+	if c := m.controller(kind); c != nil {
 		return c.program.Load()
 	}
 	return nil
@@ -206,7 +202,7 @@ func (p reviewedPackage) Plan(ctx context.Context, before, after *unstructured.U
 		}
 	}
 	on := p.dryRun
-	plan := &planned{Evaluator: p.Evaluator, ctx: ctx}
+	plan := &planned{boundPackage: boundPackage{p.Evaluator, ctx}}
 	on.Evaluates = plan
 	step := dryrun.NewServer(on, p.Program).Reconcile(ctx, after)
 	return dryrun.Summary(step, plan.last), step.Err
@@ -214,9 +210,8 @@ func (p reviewedPackage) Plan(ctx context.Context, before, after *unstructured.U
 
 // A planned package evaluates as reviews do: with their turns, and before the request ends.
 type planned struct {
-	*evaluate.Evaluator
+	boundPackage
 
-	ctx context.Context //nolint:containedctx // one plan has it, and rollout.Evaluator takes none
 	// last is what the last evaluation came to. A dry run applies one component after the other.
 	last program.Rollout
 }

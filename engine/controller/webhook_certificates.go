@@ -199,12 +199,8 @@ func (c *webhookCertificates) see(object any) {
 
 // wake has the process that leads look again. There may be no certificates to look after.
 func (c *webhookCertificates) wake() {
-	if c == nil {
-		return
-	}
-	select {
-	case c.changed <- struct{}{}:
-	default:
+	if c != nil {
+		wake(c.changed)
 	}
 }
 
@@ -284,10 +280,10 @@ func (c *webhookCertificates) trust(ctx context.Context, authorities []byte) err
 	changed := false
 	var untold []error
 	if c.of.Configuration != "" {
-		for _, configuration := range []webhookConfiguration{&validating{}, &mutating{}} {
+		for _, configuration := range []client.Object{&admissionregistrationv1.ValidatingWebhookConfiguration{}, &admissionregistrationv1.MutatingWebhookConfiguration{}} {
 			told, err := c.tell(ctx, configuration, authorities)
 			if err != nil {
-				untold = append(untold, fmt.Errorf("%T %s: %w", configuration.object(), c.of.Configuration, err))
+				untold = append(untold, fmt.Errorf("%T %s: %w", configuration, c.of.Configuration, err))
 			}
 			changed = changed || told
 		}
@@ -312,18 +308,17 @@ func (c *webhookCertificates) trust(ctx context.Context, authorities []byte) err
 }
 
 // tell writes authorities to a configuration, and reports whether that was necessary.
-func (c *webhookCertificates) tell(ctx context.Context, configuration webhookConfiguration, authorities []byte) (bool, error) {
-	object := configuration.object()
-	err := c.getRead(ctx, types.NamespacedName{Name: c.of.Configuration}, object)
+func (c *webhookCertificates) tell(ctx context.Context, configuration client.Object, authorities []byte) (bool, error) {
+	err := c.getRead(ctx, types.NamespacedName{Name: c.of.Configuration}, configuration)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	before, _ := object.DeepCopyObject().(client.Object)
+	before, _ := configuration.DeepCopyObject().(client.Object)
 	changed := false
-	for _, webhook := range configuration.clients() {
+	for _, webhook := range clientsOf(configuration) {
 		if !bytes.Equal(webhook.CABundle, authorities) {
 			webhook.CABundle, changed = authorities, true
 		}
@@ -331,7 +326,7 @@ func (c *webhookCertificates) tell(ctx context.Context, configuration webhookCon
 	if !changed {
 		return false, nil
 	}
-	err = c.direct.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err = c.direct.Patch(ctx, configuration, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
 		return true, nil // the event of the other write comes
 	}
@@ -379,37 +374,18 @@ func (c *webhookCertificates) isAsked(by *apiextensionsv1.WebhookClientConfig) b
 	return reflect.DeepEqual(without, c.by)
 }
 
-// A webhookConfiguration is one of either kind.
-type webhookConfiguration interface {
-	object() client.Object
-	// clients are how its webhooks are called.
-	clients() []*admissionregistrationv1.WebhookClientConfig
-}
-
-type validating struct {
-	admissionregistrationv1.ValidatingWebhookConfiguration
-}
-
-func (v *validating) object() client.Object { return &v.ValidatingWebhookConfiguration }
-
-func (v *validating) clients() []*admissionregistrationv1.WebhookClientConfig {
+// clientsOf returns how the webhooks of a configuration are called.
+func clientsOf(configuration client.Object) []*admissionregistrationv1.WebhookClientConfig {
 	var out []*admissionregistrationv1.WebhookClientConfig
-	for i := range v.Webhooks {
-		out = append(out, &v.Webhooks[i].ClientConfig)
-	}
-	return out
-}
-
-type mutating struct {
-	admissionregistrationv1.MutatingWebhookConfiguration
-}
-
-func (v *mutating) object() client.Object { return &v.MutatingWebhookConfiguration }
-
-func (v *mutating) clients() []*admissionregistrationv1.WebhookClientConfig {
-	var out []*admissionregistrationv1.WebhookClientConfig
-	for i := range v.Webhooks {
-		out = append(out, &v.Webhooks[i].ClientConfig)
+	switch of := configuration.(type) {
+	case *admissionregistrationv1.ValidatingWebhookConfiguration:
+		for i := range of.Webhooks {
+			out = append(out, &of.Webhooks[i].ClientConfig)
+		}
+	case *admissionregistrationv1.MutatingWebhookConfiguration:
+		for i := range of.Webhooks {
+			out = append(out, &of.Webhooks[i].ClientConfig)
+		}
 	}
 	return out
 }
