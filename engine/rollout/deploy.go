@@ -17,7 +17,8 @@ import (
 // deploy applies and verifies the components layer by layer. The next layer sees what the API
 // server returned for the one before, so that a deep graph needs no more rollouts than a flat
 // one. What was written may open the gate of a component that no edge connects to it, and that was
-// tried before: then the layers begin again, with each such component once.
+// tried before: then the layers begin again. One of these components at least is applied then, and waits no more,
+// so that this ends.
 func (r *run) deploy(ctx context.Context) error {
 	done := map[string]bool{}
 	for {
@@ -61,12 +62,11 @@ func (r *run) deployLayers(ctx context.Context, done map[string]bool) (bool, err
 var reasonsAnAnswerMayEnd = []status.Reason{status.ReasonDependency, status.ReasonRequirement, status.ReasonValue, status.ReasonUndecided}
 
 // reopen removes the outcomes of components that waited for something that exists now, and reports whether there are
-// any. It does so once for each component, whatever its gate decides then. A component that still waits gets a
-// message about what it waits for now.
+// any. A component that still waits gets a message about what it waits for now.
 func (r *run) reopen(ctx context.Context, done map[string]bool) bool {
 	found := false
 	for _, name := range r.graph.Nodes() {
-		if !r.gated[name] || !slices.Contains(reasonsAnAnswerMayEnd, r.outcomes[name].Reason) {
+		if !slices.Contains(reasonsAnAnswerMayEnd, r.outcomes[name].Reason) {
 			continue
 		}
 		c, _ := r.component(name)
@@ -75,7 +75,6 @@ func (r *run) reopen(ctx context.Context, done map[string]bool) bool {
 			r.outcomes[name] = r.notAppliedOutcome(ctx, c, blocked)
 			continue
 		}
-		r.gated[name] = false
 		delete(done, name)
 		found = true
 	}
@@ -102,9 +101,6 @@ func (r *run) applyLayer(ctx context.Context, layer []string) bool {
 	for i, name := range layer {
 		c, _ := r.component(name)
 		blocked, closed := r.gate(c)
-		if _, tried := r.gated[name]; !tried {
-			r.gated[name] = closed
-		}
 		if closed {
 			r.outcomes[name] = blocked
 			if !repairs(blocked) {

@@ -19,9 +19,6 @@ type progress struct {
 	// with what they wait for.
 	awaited  map[string]string
 	outcomes map[string]status.Component
-	// gated has the components that were tried, and whether their gate was closed then and has not
-	// opened since.
-	gated map[string]bool
 	// judged are the components whose outcome is about what was applied.
 	judged map[string]bool
 	// rejected is what the API server said of objects that it refused, by address.

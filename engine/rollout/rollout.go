@@ -210,7 +210,7 @@ func newRun(ctx context.Context, e *Engine, in Input) *run {
 	pr := &progress{
 		evaluated: &evaluated{observed: obs},
 		desired:   map[string][]ownership.Desired{}, stamped: map[[2]string]stamped{}, awaited: map[string]string{},
-		outcomes: map[string]status.Component{}, gated: map[string]bool{}, judged: map[string]bool{}, rejected: map[string]string{},
+		outcomes: map[string]status.Component{}, judged: map[string]bool{}, rejected: map[string]string{},
 	}
 	states := HookStates{}
 	maps.Copy(states, in.HookStates)
