@@ -258,7 +258,7 @@ const maxMisses = 400
 // owner's in the cache, and no more than maxMisses others.
 func (d *deletion) unowned(ctx context.Context, component string, e ownership.Entry) (bool, error) {
 	ref := e.Ref(d.owner.Namespace)
-	if known, err := d.cluster.GetCached(ctx, ref); err == nil && d.owns(known) {
+	if known, _ := d.cluster.GetCached(ctx, ref); d.owns(known) {
 		return false, nil
 	}
 	if d.misses >= maxMisses {

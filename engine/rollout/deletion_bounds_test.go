@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -76,5 +77,44 @@ func TestObjectsThatAreNotThereAreLookedForSomeAtATime(t *testing.T) {
 	}
 	if result, err = rollout.Teardown(t.Context(), w.cluster, w.owner, result.Inventory); err != nil || len(result.Inventory) > 0 || result.LooksLater {
 		t.Errorf("the second look leaves %v: %v", result.Inventory, err)
+	}
+}
+
+// A readLog counts the live reads by the names of the objects.
+type readLog struct {
+	cluster.Cluster
+
+	mu    sync.Mutex
+	reads map[string]int
+}
+
+// GetLive implements cluster.Cluster.
+func (l *readLog) GetLive(ctx context.Context, ref cluster.Ref) (*unstructured.Unstructured, error) {
+	l.mu.Lock()
+	l.reads[ref.Name]++
+	l.mu.Unlock()
+	return l.Cluster.GetLive(ctx, ref)
+}
+
+// An inventory with more entries than fit is looked through before the first write. What the cache says is the owner's own costs no
+// request.
+func TestAnInventoryThatDoesNotFitIsLookedThroughSomeAtATime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `components: old: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "old"}`)
+	w.mustRun()
+	w.load(`components: new: objects: o: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "new"}`)
+	forged := forgedEntries(2500, "forged")
+	w.inventory = append(slices.Clone(w.inventory), forged)
+	log := &readLog{Cluster: w.cluster, reads: map[string]int{}}
+	w.cluster = log
+	if result := w.mustRun(); !result.LooksLater {
+		t.Error("the other entries are not looked for later")
+	}
+	missed := 0
+	for _, e := range forged.Objects {
+		missed += log.reads[e.Name]
+	}
+	if missed != 400 || log.reads["old"] != 0 {
+		t.Errorf("%d objects were looked for that are not there, and the owner's own %d times; want 400 and none", missed, log.reads["old"])
 	}
 }

@@ -255,15 +255,20 @@ _used: base64.Encode(null, "")
 `
 	for name, row := range map[string]struct {
 		reason, bad string
+		field       *field.Path
 		want        []string
 		not         string
 	}{
 		"a value made of a Secret": {
-			"encoded, no redactor finds the content", `"app:" + base64.Encode(null, inputs.token.object.data.n)`,
+			"encoded, no redactor finds the content", `"app:" + base64.Encode(null, inputs.token.object.data.n)`, field.NewPath("data", "bad"),
 			[]string{"data.bad: Invalid value: (withheld, it may come from a Secret): is bad", "(shop/body.cue:"}, "YUhWdWRHVnlNaTlvZFc1MFpYSXk",
 		},
+		"a value in the field that is named": {
+			"the field above it is named", `"app:" + base64.Encode(null, inputs.token.object.data.n)`, field.NewPath("data"),
+			[]string{"data: Invalid value: (withheld, it may come from a Secret): is bad"}, "YUhWdWRHVnlNaTlvZFc1MFpYSXk",
+		},
 		"a value that has nothing to do with one": {
-			"it helps to see it", `"plainly wrong"`,
+			"it helps to see it", `"plainly wrong"`, field.NewPath("data", "bad"),
 			[]string{`data.bad: Invalid value: "plainly wrong": is bad`}, "withheld",
 		},
 	} {
@@ -281,7 +286,7 @@ _used: base64.Encode(null, "")
 				if !has {
 					return nil
 				}
-				return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, after.GetName(), field.ErrorList{field.Invalid(field.NewPath("data", "bad"), bad, "is bad")})
+				return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, after.GetName(), field.ErrorList{field.Invalid(row.field, bad, "is bad")})
 			})
 			text := message(w.mustRun(), "a")
 			for _, want := range row.want {

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/ownership"
+	"operetta.dev/engine/redact"
 	"operetta.dev/engine/rollout"
 	"operetta.dev/engine/status"
 )
@@ -29,6 +30,16 @@ func (b fixedBackoff) Delay(component, object string, _ rollout.Need) rollout.Wr
 // Wrote implements rollout.WriteBackoff.
 func (fixedBackoff) Wrote(string, string, rollout.WriteCause) {}
 
+// causes delays nothing, and has the causes of writes.
+type causes struct {
+	fixedBackoff
+
+	all []rollout.WriteCause
+}
+
+// Wrote implements rollout.WriteBackoff.
+func (c *causes) Wrote(_, _ string, why rollout.WriteCause) { c.all = append(c.all, why) }
+
 // runDelayed runs one rollout that must delay writes.
 func (w *world) runDelayed(by rollout.WriteBackoff) rollout.Result {
 	w.t.Helper()
@@ -36,7 +47,7 @@ func (w *world) runDelayed(by rollout.WriteBackoff) rollout.Result {
 	defer cancel()
 	e := &rollout.Engine{Package: w.program, Cluster: w.cluster, Reach: w.program.Reach(), Parallel: 4}
 	result, err := e.Run(ctx, rollout.Input{
-		Owner: w.owner, CR: w.cr(), Inventory: w.inventory, WriteBackoff: by,
+		Owner: w.owner, CR: w.cr(), Inventory: w.inventory, WriteBackoff: by, Redactor: redact.New(),
 		StoreWriteAhead: func(_ context.Context, p rollout.WriteAhead) error {
 			w.inventory = p.Inventory
 			return nil
@@ -73,6 +84,23 @@ components: pair: objects: {
 	})
 	w.runDelayed(fixedBackoff{"pair", "b", delay})
 	w.expectWrites("a repair waits for no other object", "update ConfigMap a")
+}
+
+// Later rollouts repeat the cause of a write, and may not know the Secret any more.
+func TestTheCauseOfAWriteHasNoContentOfASecret(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `inputs: token: {apiVersion: "v1", kind: "Secret", name: "token"}
+components: one: objects: a: {apiVersion: "v1", kind: "ConfigMap", metadata: name: "a", data: (inputs.token.object.data.n): "\(cr.spec.size)"}`)
+	w.put("kubectl", &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "token", "namespace": w.site.Namespace}, "data": map[string]any{"n": "aHVudGVyMi9odW50ZXIy"},
+	}})
+	w.mustRun()
+	w.spec["size"] = int64(2)
+	by := &causes{}
+	w.runDelayed(by)
+	if len(by.all) != 1 || by.all[0].Decision != ownership.Update || !strings.Contains(by.all[0].Field, "data") || strings.Contains(by.all[0].Field, "aHVudGVyMi9odW50ZXIy") {
+		t.Errorf("the causes are %+v, want one of data without the content", by.all)
+	}
 }
 
 // The number changes by orders of magnitude, so that the status is not written with each write.
