@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"operetta.dev/engine/cluster"
+	"operetta.dev/engine/program"
 	"operetta.dev/engine/reconcile"
 	"operetta.dev/engine/status"
 )
@@ -63,6 +64,19 @@ func TestG2AResourceWithoutItsPackageIsTornDownFromItsInventoryInOrder(t *testin
 	}
 	if d := b.deletions(); len(d) < 2 || d[len(d)-2] != "shop-base" || d[0] == "shop-base" {
 		t.Errorf("G1: what others depend on goes last: %v", d)
+	}
+}
+
+// Who may write the status of a resource can name objects anywhere.
+func TestAResourceWithoutItsPackageIsTornDownAsFarAsItMayReachOnly(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, ordered)
+	b.rest()
+	b.deleteWithoutPackage(old)
+	b.reconciler.ReachWithoutPackage = &program.Reach{}
+	b.restWithoutPackage()
+	if diff := cmp.Diff([]string{"shop-top", "shop-base", "my"}, b.deletions(), unordered); diff != "" {
+		t.Errorf("what is not in its namespace is left (-want +got):\n%s", diff)
 	}
 }
 

@@ -139,6 +139,15 @@ func TestAFinalizerThatTheOperatorMayNotWriteIsSaidOnce(t *testing.T) {
 	if got := said(); len(got) != 1 {
 		t.Errorf("the events are %v, want no more", got)
 	}
+	store.finalizers = denied
+	shop := b.find("Shop", shopKey.Name)
+	shop.SetFinalizers(nil)
+	if _, err := b.memory.Put("rival", shop); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.step(); !errors.Is(err, denied) || len(said()) != 2 {
+		t.Errorf("it lost the finalizer and the right again: the error is %v, the events are %v", err, said())
+	}
 }
 
 // A namespace that is being deleted loses its Roles in no order, and then what keeps it is a resource that nobody may touch.
