@@ -239,7 +239,7 @@ func (p pullSecrets) PullSecret(ctx context.Context, name string) ([]byte, error
 // Resources returns the custom resources of a kind that is served, from the cache.
 func (m *Manager) Resources(ctx context.Context, kind schema.GroupVersionKind) ([]packages.Resource, error) {
 	c := m.controller(kind.GroupKind())
-	if c == nil || c.as == nil {
+	if c == nil || !c.added.Load() {
 		return nil, fmt.Errorf("%s is not served", kind.GroupKind())
 	}
 	ctx, cancel := context.WithTimeout(ctx, watch.SyncTimeout)

@@ -80,7 +80,7 @@ func (m *Manager) reconciles(kind schema.GroupKind, key types.NamespacedName) (h
 		return history.Report{}, &denial{http.StatusServiceUnavailable, "this process stands by: the one that leads knows"}
 	}
 	c := m.controller(kind)
-	if c == nil {
+	if c == nil || !c.added.Load() {
 		return history.Report{}, &denial{http.StatusNotFound, "this operator does not serve " + kind.String()}
 	}
 	u := c.resources.Get(key)
@@ -100,9 +100,6 @@ func (m *Manager) reconciles(kind schema.GroupKind, key types.NamespacedName) (h
 
 // addWatches adds the watches of a resource to a report.
 func (c *packageController) addWatches(to *history.Report, u *unstructured.Unstructured) {
-	if !c.added.Load() {
-		return
-	}
 	kind, key := u.GroupVersionKind(), client.ObjectKeyFromObject(u)
 	all := []history.Watch{{Of: history.Resource, APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: c.resources.WatchedIn(u.GetNamespace()), State: history.Watching}}
 	all = append(all, c.objects.Watches(ctrl.Request{NamespacedName: key}, objectsOf(u))...)

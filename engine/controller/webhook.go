@@ -92,7 +92,7 @@ func (m *Manager) reviews() int {
 // reviewed returns the package of a kind for reviews, or nil if none is loaded.
 func (m *Manager) reviewed(kind schema.GroupKind) admission.Package {
 	c := m.controller(kind)
-	if c == nil || c.as == nil {
+	if c == nil {
 		return nil
 	}
 	on, err := c.as.dryRuns()
