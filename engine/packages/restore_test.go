@@ -10,12 +10,17 @@ import (
 // What is read of a Package before its spec becomes unreadable says nothing against what was accepted last, even if it is just that.
 func TestWhatWasAcceptedLastServesAlthoughItIsBeingCheckedAsTheContentWhen(t *testing.T) {
 	t.Parallel()
-	// begin has a process begin that has not ended the check of what was accepted last.
-	begin := func(s *site) {
+	// begin has a process begin that does not end the check of what was accepted last before the function is called that it returns.
+	begin := func(s *site) func() {
 		s.restart()
+		end, err := s.exams.take(s.t.Context(), s.exams.enter(accepted), s.Slots(), func() bool { return false })
+		if err != nil {
+			s.t.Fatal(err)
+		}
 		if _, err := s.Reconcile(s.t.Context(), types.NamespacedName{Name: "p"}); err != nil {
 			s.t.Fatal(err)
 		}
+		return end
 	}
 	newer := text("Thing", "b")
 	newer["fromTheFuture"] = true
@@ -25,7 +30,7 @@ func TestWhatWasAcceptedLastServesAlthoughItIsBeingCheckedAsTheContentWhen(t *te
 	}{
 		"the spec becomes one of a newer version": {"the content that was read is not what is wrong", []turn{
 			{func(s *site) { s.apply("p", text("Thing", "a")) }, "True Served", []string{"install", "serve Thing"}},
-			{func(s *site) { begin(s); s.apply("p", newer) }, "False InvalidSpec", []string{"install", "serve Thing outdated: InvalidSpec" + sayswhy}},
+			{func(s *site) { end := begin(s); s.apply("p", newer); end() }, "False InvalidSpec", []string{"install", "serve Thing outdated: InvalidSpec" + sayswhy}},
 			{func(*site) {}, "False InvalidSpec", nil},
 			{func(s *site) { s.apply("p", text("Thing", "b")) }, "True Served", []string{"install", "swap Thing"}},
 		}},
