@@ -139,7 +139,7 @@ func (i *identity) complete(m *Manager, shared watch.Shared) error {
 	if i.resources, err = watch.NewResources(i, m.options.Namespaces, resourceCache(m.options)); err != nil {
 		return err
 	}
-	if err := i.Add(i.resources); err != nil {
+	if err := i.Add(watch.EveryProcess(i.resources.Start)); err != nil {
 		return err
 	}
 	if i.caches, err = watch.NewCaches(i, m.options.Namespaces, shared, m.options.Log); err != nil {
@@ -197,7 +197,7 @@ func (i *impersonation) Add(part manager.Runnable) error {
 	i.mu.Lock()
 	i.parts = append(i.parts, stops)
 	i.mu.Unlock()
-	return i.manager.Add(everyProcess(stops.Start))
+	return i.manager.Add(watch.EveryProcess(stops.Start))
 }
 
 // end ends all parts, and does not wait for them.

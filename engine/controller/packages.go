@@ -87,7 +87,7 @@ func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*package
 	}
 	steps := manager.Runnable(ctrlr)
 	if m.options.LeaderElection {
-		steps = everyProcess(ctrlr.Start)
+		steps = watch.EveryProcess(ctrlr.Start)
 	} else {
 		r.Await()
 	}
@@ -95,12 +95,12 @@ func (m *Manager) ServePackages(e packages.Examiner, o PackageOptions) (*package
 		r.Holds = m.held
 	}
 	first := manager.RunnableFunc(func(ctx context.Context) error { m.expectPackages(ctx, r); return nil })
-	found := everyProcess(func(ctx context.Context) error {
+	found := watch.EveryProcess(func(ctx context.Context) error {
 		m.packageMissing.retry(ctx, "listing the Packages", listPackages(ctx, r, r.Begun.Expect))
 		return nil
 	})
 	// A step that decides may come as soon as the process leads, so what it reads is there before that.
-	for _, part := range []manager.Runnable{watch.OnEveryReplica(of.Cache), everyProcess(inputs.Start), everyProcess(overlays.Start), steps, first, found} {
+	for _, part := range []manager.Runnable{watch.EveryProcess(of.Start), watch.EveryProcess(inputs.Start), watch.EveryProcess(overlays.Start), steps, first, found} {
 		if err := m.manager.Add(part); err != nil {
 			return nil, err
 		}

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"operetta.dev/engine/certificates"
+	"operetta.dev/engine/controller/watch"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -98,7 +99,7 @@ func (m *Manager) serveCertificates(host string) (*webhookCertificates, error) {
 		return nil, err
 	}
 	// This cache does not say that it needs no leader election.
-	return c, errors.Join(m.manager.Add(everyProcess(c.cache.Start)), m.manager.Add(everyProcess(c.read)), m.addSingleton(manager.RunnableFunc(c.keep)))
+	return c, errors.Join(m.manager.Add(watch.EveryProcess(c.cache.Start)), m.manager.Add(watch.EveryProcess(c.read)), m.addSingleton(manager.RunnableFunc(c.keep)))
 }
 
 // selection returns the objects that are watched, each by its name, so that rights on others are not needed.
@@ -113,15 +114,6 @@ func (c *webhookCertificates) selection() map[client.Object]cache.ByObject {
 	}
 	return out
 }
-
-// everyProcess runs in processes that do not lead, too.
-type everyProcess func(context.Context) error
-
-// Start implements manager.Runnable.
-func (f everyProcess) Start(ctx context.Context) error { return f(ctx) }
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (everyProcess) NeedLeaderElection() bool { return false }
 
 // ready errors while there is no certificate to serve, or only one that nobody accepts.
 func (c *webhookCertificates) ready(*http.Request) error {

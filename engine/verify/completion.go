@@ -2,7 +2,6 @@ package verify
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // The kinds of which objects may run to their end.
@@ -33,11 +32,6 @@ func completion(well, badly bool) Health {
 		return Failed
 	}
 	return Progressing
-}
-
-// MayComplete reports whether objects of a kind may run to their end.
-func MayComplete(kind schema.GroupKind) bool {
-	return kind.String() == jobKind || kind.String() == podKind
 }
 
 // HasTTL reports whether an object is deleted automatically some time after it has ended.

@@ -47,7 +47,7 @@ type Cache struct {
 }
 
 // NewCache returns a cache of one namespace, or of all for "", that asks over a connection. The
-// caller starts its Cache, or adds that to the connection by Always.
+// caller starts its Cache, or adds that to the connection as EveryProcess.
 func NewCache(mgr Connection, namespace string, options cache.Options) (Cache, error) {
 	return newCache(mgr, namespace, options, whole)
 }
@@ -145,17 +145,18 @@ func (c *Caches) open(namespace string) (Cache, error) {
 	if err != nil {
 		return Cache{}, err
 	}
-	return out, c.connection.Add(OnEveryReplica(out.Cache))
+	return out, c.connection.Add(EveryProcess(out.Start))
 }
 
-// OnEveryReplica returns a cache that also runs while another process leads, so that this process is ready to take
-// over. The library's cache of one namespace does not declare that.
-func OnEveryReplica(c cache.Cache) manager.Runnable { return always{c} }
+// EveryProcess also runs while another process leads, so that this process is ready to take over. The library's cache of
+// one namespace does not declare that.
+type EveryProcess func(context.Context) error
 
-type always struct{ cache.Cache }
+// Start implements manager.Runnable.
+func (f EveryProcess) Start(ctx context.Context) error { return f(ctx) }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (always) NeedLeaderElection() bool { return false }
+func (EveryProcess) NeedLeaderElection() bool { return false }
 
 // home is the namespace that primary is restricted to; "" is none.
 func (c *Caches) home() string { return c.namespaces.Lists()[0] }

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -133,10 +134,7 @@ func newPatchesIn(mgr Connection, direct client.Client, namespace string, log lo
 	if p.cache, err = NewCache(mgr, namespace, cache.Options{SyncPeriod: new(Resync), DefaultTransform: trimPatch}); err != nil {
 		return nil, err
 	}
-	if err := mgr.Add(OnEveryReplica(p.cache.Cache)); err != nil {
-		return nil, err
-	}
-	return p, mgr.Add(p)
+	return p, errors.Join(mgr.Add(EveryProcess(p.cache.Start)), mgr.Add(EveryProcess(p.Start)))
 }
 
 // trimPatch is the transform of the cache: a user who can write a Patch could fill the memory otherwise.
@@ -164,9 +162,6 @@ func (p *patchesIn) Start(ctx context.Context) error {
 	}
 	return nil
 }
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable: reading needs no election.
-func (p *patchesIn) NeedLeaderElection() bool { return false }
 
 // known returns whether there can be Patches, and asks the API server if that is not known yet. No caller waits longer than the context, or
 // for more than one answer.

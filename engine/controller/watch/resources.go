@@ -58,9 +58,6 @@ func (r *Resources) Start(ctx context.Context) error {
 	return group.Wait()
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (r *Resources) NeedLeaderElection() bool { return false }
-
 // A notSyncedError says that the caches may lack resources of a kind that exist, so that the engine must not decide by them.
 type notSyncedError struct {
 	kind schema.GroupKind

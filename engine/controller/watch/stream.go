@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"operetta.dev/engine/cluster"
-	"operetta.dev/engine/verify"
+	"operetta.dev/engine/ownership"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
@@ -81,7 +81,7 @@ func (s *streams) of(kind schema.GroupVersionKind) (toolscache.ListerWatcher, er
 		return nil, fmt.Errorf("creating the client of %s: %w", kind.Kind, err)
 	}
 	k := &kindStream{streams: s, client: client, mapping: mapping, decode: s.decode}
-	if verify.MayComplete(kind.GroupKind()) {
+	if ownership.MayFinish(kind.GroupKind()) {
 		k.decode = whole // the transform looks whether it has ended. An item of a list does not say of which kind it is
 	}
 	return &toolscache.ListWatch{ListWithContextFunc: k.list, WatchFuncWithContext: k.watch}, nil
