@@ -47,13 +47,11 @@ func (s *sharedAnswers[K, T]) get(ctx context.Context, key K) (T, error) {
 		s.remember(key, value, err)
 		return sharedAnswer[T]{value: value, err: err}, nil
 	})
-	late := time.NewTimer(s.patience)
-	defer late.Stop()
 	var none T
 	select {
 	case <-ctx.Done():
 		return none, ctx.Err()
-	case <-late.C:
+	case <-time.After(s.patience):
 		s.remember(key, none, errNoAnswer)
 		return none, errNoAnswer
 	case r := <-answered:

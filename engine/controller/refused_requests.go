@@ -187,13 +187,11 @@ const namedEach = 2
 
 // Start implements manager.Runnable.
 func (r *refusedRequests) Start(ctx context.Context) error {
-	tick := time.NewTicker(refusedInterval)
-	defer tick.Stop()
-	for {
+	for tick := time.Tick(refusedInterval); ; {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-tick:
 		case <-r.noted:
 		}
 		r.askDue(ctx)

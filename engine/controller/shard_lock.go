@@ -455,18 +455,11 @@ func (e *shardElection) change(ctx context.Context, from agreement) error {
 
 // follow ends a change of the agreement when somebody else has made one.
 func (e *shardElection) follow(ctx context.Context, from agreement, cancel context.CancelFunc) {
-	tick := time.NewTicker(e.times.retry)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if _, agreed, err := e.read(ctx); err == nil && agreed != from {
-			cancel()
-			return
-		}
+	if wait.PollUntilContextCancel(ctx, e.times.retry, false, func(ctx context.Context) (bool, error) {
+		_, agreed, err := e.read(ctx)
+		return err == nil && agreed != from, nil
+	}) == nil {
+		cancel()
 	}
 }
 

@@ -205,13 +205,11 @@ func (c *webhookCertificates) keep(ctx context.Context) error {
 			c.log.Error(err, "the certificates of the webhooks could not be kept up to date, trying again")
 			again = certificateRetry
 		}
-		timer := time.NewTimer(again)
 		select {
 		case <-ctx.Done():
-		case <-timer.C:
+		case <-time.After(again):
 		case <-c.changed:
 		}
-		timer.Stop()
 	}
 	return nil
 }

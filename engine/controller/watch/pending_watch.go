@@ -105,9 +105,7 @@ func (w *pendingWatch) await(ctx context.Context) error {
 		return nil
 	default:
 	}
-	tick := time.NewTicker(syncPoll)
-	defer tick.Stop()
-	for {
+	for tick := time.Tick(syncPoll); ; {
 		cause := w.errors.last(w.kind)
 		if apierrors.IsForbidden(cause) || !time.Now().Before(w.deadline) {
 			return w.unreadable(ctx, cause)
@@ -117,7 +115,7 @@ func (w *pendingWatch) await(ctx context.Context) error {
 			return ctx.Err()
 		case <-w.synced:
 			return nil
-		case <-tick.C:
+		case <-tick:
 		}
 	}
 }

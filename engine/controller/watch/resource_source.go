@@ -103,17 +103,15 @@ func (s *resourceSource) WaitForSync(ctx context.Context) error {
 		}
 		synced <- err
 	}()
-	tick, deadline := time.NewTicker(syncPoll), time.NewTimer(SyncTimeout)
-	defer tick.Stop()
-	defer deadline.Stop()
+	tick, deadline := time.Tick(syncPoll), time.After(SyncTimeout)
 	for {
 		select {
 		case err := <-synced:
 			return err
 		case <-ctx.Done():
 			return nil // the controller ends
-		case <-deadline.C:
-		case <-tick.C:
+		case <-deadline:
+		case <-tick:
 			if !apierrors.IsForbidden(s.errors.last(s.kind)) {
 				continue
 			}
