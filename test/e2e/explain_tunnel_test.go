@@ -107,6 +107,7 @@ func TestTheLeaderIsAskedThroughTheAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.ExpectResourceReady(s.Create(p.Thing(s.Env, "first", map[string]any{"text": "a"}))) // the operator has listed them
 	cr := s.Create(p.Thing(s.Env, "one", map[string]any{"text": "a"}))
 	s.ExpectResourceReady(cr)
 	resource := "things." + cr.GroupVersionKind().Group + "/one"
