@@ -2,11 +2,12 @@ package crd
 
 import (
 	"cmp"
-	"strings"
 
 	"cuelang.org/go/cue"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -127,27 +128,13 @@ func annotations(def CustomResource) map[string]string {
 	return map[string]string{ReachAnnotation: def.Reach}
 }
 
-// withNames fills in the names that follow from the kind.
+// withNames fills in the names that follow from the kind, as client-go guesses them, so that tools that guess are right.
 func withNames(def CustomResource) CustomResource {
+	plural, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: def.Kind})
 	def.Scope = cmp.Or(def.Scope, apiextensionsv1.NamespaceScoped)
-	def.Singular = cmp.Or(def.Singular, strings.ToLower(def.Kind))
-	def.Plural = cmp.Or(def.Plural, pluralOf(def.Singular))
+	def.Singular = cmp.Or(def.Singular, singular.Resource)
+	def.Plural = cmp.Or(def.Plural, plural.Resource)
 	return def
-}
-
-// pluralOf follows the rules by which client-go guesses a resource from a kind, so that
-// tools that guess are right.
-func pluralOf(singular string) string {
-	switch {
-	case singular == "":
-		return ""
-	case strings.HasSuffix(singular, "s"), strings.HasSuffix(singular, "x"),
-		strings.HasSuffix(singular, "ch"), strings.HasSuffix(singular, "sh"):
-		return singular + "es"
-	case strings.HasSuffix(singular, "y"):
-		return strings.TrimSuffix(singular, "y") + "ies"
-	}
-	return singular + "s"
 }
 
 func (g *generator) version(def CustomResource, v Version) apiextensionsv1.CustomResourceDefinitionVersion {
