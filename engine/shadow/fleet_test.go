@@ -189,6 +189,7 @@ func TestAResourceWithHundredsOfObjectsIsReadOnce(t *testing.T) {
 			c := named(i)
 			c.Object["data"] = map[string]any{"size": "2"}
 			p.put(c)
+			synctest.Wait() // a watch of the fake client panics if a hundred events wait
 		}
 		evaluated := p.counted.n.Load()
 		first = p.gets.Load()
