@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -151,6 +153,24 @@ func TestABadCanaryTouchesItsShareOnlyAndGoesBackAlsoAfterARestart(t *testing.T)
 	})
 }
 
+// createBeyondCanary creates a resource whose UID is beyond the bound of the canary of a Package, and returns its name. One of six is
+// within that of a canary of one of five.
+func createBeyondCanary(s *env, p *harness.PackageObject) string {
+	s.T.Helper()
+	bound, _ := harness.Field(s.ExpectObject(p.Ref(), "to exist", harness.Exists), "status", "canary", "upTo").(string)
+	for i := range 20 {
+		u := s.Create(p.Thing(s.Env, fmt.Sprint("late", i), map[string]any{}))
+		if sum := sha256.Sum256([]byte(u.GetUID())); hex.EncodeToString(sum[:8]) > bound {
+			s.ExpectResourceReady(u)
+			return u.GetName()
+		}
+		s.Delete(u)
+		s.ExpectGone(u)
+	}
+	s.T.Fatalf("no resource is beyond %q", bound)
+	return ""
+}
+
 func TestWhoComesGoesOrForgesAStatusInACanaryLetsItThroughToNobody(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
@@ -172,10 +192,8 @@ func TestWhoComesGoesOrForgesAStatusInACanaryLetsItThroughToNobody(t *testing.T)
 		return nil
 	})
 
-	// A resource that comes has the version before, and when the one that was chosen goes, another one is.
-	late := p.Thing(s.Env, "late", map[string]any{})
-	s.ExpectResourceReady(s.Create(late))
-	s.ExpectData("note-late", "version", "a")
+	// A resource that comes, and is beyond the bound of the canary, has the version before; and when the one that was chosen goes, another one is.
+	s.ExpectData("note-"+createBeyondCanary(s, p), "version", "a")
 	s.Delete(shown)
 	s.ExpectGone(p.Thing(s.Env, first, nil))
 	second := expectTried(s, p)
