@@ -39,8 +39,7 @@ func (r *run) deployLayers(ctx context.Context, done map[string]bool) (bool, err
 	for layer := r.next(done); len(layer) > 0; layer = r.next(done) {
 		if r.applyLayer(ctx, layer) {
 			wrote = true
-			// The answers may complete other components, or change the graph behind the layer.
-			if err := r.runPhases(ctx, r.evaluateAnswers, r.plan, r.stampAll, r.growInventory, r.storeInventory); err != nil {
+			if err := r.runPhases(ctx, r.planAnswers, r.stampAll, r.growInventory, r.storeInventory); err != nil {
 				return wrote, err
 			}
 		}
@@ -56,6 +55,24 @@ func (r *run) deployLayers(ctx context.Context, done map[string]bool) (bool, err
 		}
 	}
 	return wrote, nil
+}
+
+// planAnswers evaluates what the API server has answered: it may complete other components, or change the graph behind the
+// layer. A package that renders another component for each answer is stopped, since otherwise only the room of the
+// status would end the rollout, after thousands of writes.
+func (r *run) planAnswers(ctx context.Context) error {
+	before, known := r.rollout, r.graph
+	if err := r.runPhases(ctx, r.evaluateAnswers, r.plan); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(r.graph.Nodes(), func(name string) bool { return !known.Has(name) }) {
+		r.revelations++
+	}
+	if r.revelations < maxRounds {
+		return nil
+	}
+	return stopAt(renamed(before, r.rollout), status.ReasonInvalidPackage,
+		"each component that is applied brings another one; which components there are must not depend on what was applied")
 }
 
 // reasonsAnAnswerMayEnd are the reasons for which a component waits that an answer of the API server may end.

@@ -191,6 +191,8 @@ type run struct {
 	requeueAfter time.Duration
 	// grown is the inventory as it has to be before the first write.
 	grown ownership.Inventory
+	// revelations is how often answers of the API server have led to components that were not known before.
+	revelations int
 	// misses is how many entries of the inventory were looked for that are not the resource's.
 	misses int
 	// deleting says that the resource is being deleted.
