@@ -8,7 +8,6 @@ import (
 
 func TestMain(m *testing.M) {
 	harness.RunTests(m, harness.Setup{
-		Sources:  []string{fixtures},
 		Packages: func() []string { return append(allFixtures(), harness.PackageDir("webapp")) },
 	})
 }

@@ -9,5 +9,5 @@ import (
 const fixtures = "test/e2e/packages"
 
 func TestMain(m *testing.M) {
-	harness.RunTests(m, harness.Setup{Sources: []string{fixtures, "config"}})
+	harness.RunTests(m, harness.Setup{})
 }

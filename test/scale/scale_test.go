@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"operetta.dev/test/controlplane"
 	"operetta.dev/test/internal/screen"
+	"operetta.dev/test/internal/testcache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -32,7 +33,15 @@ func TestMain(m *testing.M) {
 	if err := os.Chdir("../.."); err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run())
+	endOfTests, err := testcache.DependOnRepository(".")
+	if err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	if err := endOfTests(); err != nil {
+		panic(err)
+	}
+	os.Exit(code)
 }
 
 func TestBothOperatorsMakeTheSameObjectsAndOperettaKeepsTheBudget(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 
 	"operetta.dev/test/controlplane"
 	"operetta.dev/test/internal/binary"
+	"operetta.dev/test/internal/testcache"
 	"operetta.dev/test/machine"
 )
 
@@ -51,16 +52,25 @@ func prepare(m *testing.M) (int, error) {
 	if root, err = filepath.Abs("../../.."); err != nil {
 		return 0, err
 	}
+	endOfTests, err := testcache.DependOnRepository(root)
+	if err != nil {
+		return 0, err
+	}
 	if programs, err = controlplane.Build(context.Background(), os.Stderr); err != nil {
 		return 0, err
 	}
 	kubectl, demoBinary = programs.Kubectl, filepath.Join(dir, "demo")
-	for path, program := range map[string]string{filepath.Join(root, binary.Path): "./cmd/operetta", demoBinary: "./test/demo"} {
-		if err := binary.To(context.Background(), root, path, program); err != nil {
-			return 0, err
-		}
+	// bin/operetta stays as it is if nothing has changed: the time of bin is one of those by which go test keeps the results of others.
+	build := binary.Command()
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("%s: %w\n%s", build, err, out)
 	}
-	return m.Run(), nil
+	if err := binary.To(context.Background(), root, demoBinary, "./test/demo"); err != nil {
+		return 0, err
+	}
+	code := m.Run()
+	return code, endOfTests()
 }
 
 // A show is a demo that runs.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"operetta.dev/test/internal/testcache"
 )
 
 // root is the folder of the repository.
@@ -16,9 +18,22 @@ func TestMain(m *testing.M) {
 		fmt.Println("play: skipped, it needs a control plane")
 		return
 	}
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "play:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (int, error) {
+	endOfTests, err := testcache.DependOnRepository(root)
+	if err != nil {
+		return 0, err
+	}
 	code := m.Run()
 	if playground.process != nil {
 		end(playground.process)
 	}
-	os.Exit(code)
+	return code, endOfTests()
 }

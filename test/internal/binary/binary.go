@@ -19,6 +19,7 @@ import (
 
 	"operetta.dev/test/internal/gotool"
 	"operetta.dev/test/internal/screen"
+	"operetta.dev/test/internal/testcache"
 )
 
 // Path is the binary, from the root of the repository.
@@ -56,14 +57,18 @@ func Once(root string, dir *string) func() (string, error) {
 
 // To builds a program of the repository as another file. Linking takes seconds of a processor, and several packages
 // of tests need the same program: it is linked into bin/tests when it has changed, and to is another name of that file.
-// The go command removes a program before it writes it anew, so whoever runs one keeps it.
+// The go command removes a program before it writes it anew, so whoever runs one keeps it. A test that builds a program depends on
+// its sources.
 func To(ctx context.Context, root, to, program string) error {
 	root, err := filepath.Abs(root) // the go command takes a path as one below its own folder
 	if err != nil {
 		return fmt.Errorf("building %s: %w", program, err)
 	}
+	if err := testcache.DependOnPrograms(root); err != nil {
+		return fmt.Errorf("building %s: %w", program, err)
+	}
 	shared := filepath.Join(root, "bin", "tests", filepath.Base(program))
-	if err := os.MkdirAll(filepath.Dir(shared), 0o755); err != nil {
+	if err := makeFolders(filepath.Join(root, "bin"), filepath.Dir(shared)); err != nil {
 		return err
 	}
 	unlock, err := lock(shared + ".lock")
@@ -88,6 +93,17 @@ func buildTo(ctx context.Context, root, path, program string) error {
 	cmd.Dir, cmd.Env = root, append(os.Environ(), Environment...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w\n%s", program, err, out)
+	}
+	return nil
+}
+
+// makeFolders makes folders that do not exist. Package os would look at them first, and note for the cache of go test when a program
+// was last built there.
+func makeFolders(paths ...string) error {
+	for _, path := range paths {
+		if err := syscall.Mkdir(path, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("make folder %s: %w", path, err)
+		}
 	}
 	return nil
 }

@@ -1,0 +1,117 @@
+package testcache_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"operetta.dev/test/internal/testcache"
+)
+
+// What TestWhichDepends is told: its repository, and a file that somebody edits while it runs.
+const (
+	dependsOn = "OPERETTA_TEST_DEPENDS_ON"
+	edits     = "OPERETTA_TEST_EDITS"
+)
+
+// TestWhichDepends is the test whose result go test is to keep, and not to keep.
+func TestWhichDepends(t *testing.T) {
+	root := os.Getenv(dependsOn)
+	if root == "" { // nobody asks what becomes of the result
+		root = t.TempDir()
+	}
+	end, err := testcache.DependOnRepository(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if edited := os.Getenv(edits); edited != "" {
+		write(t, filepath.Join(root, edited), "edited while the test ran")
+	}
+	if err := end(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAResultIsKeptUntilAFileHasChanged(t *testing.T) {
+	t.Parallel()
+	files := []string{"cmd/operetta/main.go", "cue/webapp/webapp.cue", "test/e2e/packages/queue/queue.cue", "config/crd/crd.yaml", "go.sum"}
+	root := repository(t, append(files, "docs/faq.md")...)
+	if kept(t, root) || !kept(t, root) {
+		t.Fatal("a result was there before the first run, or is not kept after it")
+	}
+	for _, name := range files {
+		write(t, filepath.Join(root, name), "after that")
+		if kept(t, root) {
+			t.Errorf("%s has changed, and the result is kept", name)
+		}
+	}
+	write(t, filepath.Join(root, "cue/new.cue"), "new")
+	if kept(t, root) {
+		t.Error("a file was added, and the result is kept")
+	}
+	write(t, filepath.Join(root, "docs/faq.md"), "after that")
+	if !kept(t, root) {
+		t.Error("a document has changed, and the result is not kept")
+	}
+}
+
+func TestAResultIsNotKeptIfAFileHasChangedWhileTheTestsRan(t *testing.T) {
+	t.Parallel()
+	root := repository(t, "cue/webapp/webapp.cue")
+	if edit := edits + "=cue/webapp/webapp.cue"; kept(t, root, edit) || kept(t, root, edit) {
+		t.Error("the result is about the file as it was, and is kept for the file as it is")
+	}
+}
+
+// repository returns a root with some files. It is in the module, since the go command looks at no other files.
+func repository(t *testing.T, files ...string) string {
+	t.Helper()
+	within, err := filepath.Abs(filepath.Join("..", "..", "..", "bin", "results"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(within, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.MkdirTemp(within, "testcache")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(root) })
+	for _, name := range files {
+		write(t, filepath.Join(root, name), "before")
+	}
+	return root
+}
+
+// kept reports whether go test prints a result that it has kept.
+func kept(t *testing.T, root string, environment ...string) bool {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-run=^TestWhichDepends$", ".")
+	cmd.Env = slices.Concat(os.Environ(), []string{dependsOn + "=" + root}, environment)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return strings.Contains(string(out), "(cached)")
+}
+
+// write writes a file that is not new: the go command keeps no result of a test that has read one of the last two seconds.
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for dir := path; filepath.Base(filepath.Dir(dir)) != "results"; dir = filepath.Dir(dir) {
+		if err := os.Chtimes(dir, time.Time{}, time.Now().Add(-time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
