@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"strings"
 	"testing"
 
 	"operetta.dev/test/machine"
@@ -48,5 +49,24 @@ hooks: beforeDelete: backup: objects: job: {apiVersion: "batch/v1", kind: "Job",
 	b.stepsOf(3, b.program)
 	if n := len(objects(t, b.memory, "Job")); n != 1 {
 		t.Errorf("%d Jobs, want the backup; events are %v", n, b.events)
+	}
+}
+
+// A deletion whose status has no room any more is a deletion all the same, for whoever looks at its phase.
+func TestAResourceThatIsDeletedWithoutRoomForItsStatusSaysThatItIsBeingDeleted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `import "strings"
+`+fanout+`limits: bytes: 1_500_000
+hooks: beforeDelete: backup: objects: job: {apiVersion: "batch/v1", kind: "Job", metadata: name: "backup"}
+status: all: strings.Repeat("x", 20_000)
+`)
+	act(t, b.memory, map[string]any{"list": ones(3), "text": strings.Repeat("x", 1<<20)})
+	b.rest()
+	b.reconciler.Resources = &small{Cluster: b.reconciler.Resources, takes: 8000}
+	act(t, b.memory, deleted)
+	b.stepsOf(3, b.program)
+	b.expect("the status with the hook does not fit", "False StatusTooLarge")
+	if phase := b.status()["phase"]; phase != "Deleting" {
+		t.Errorf("the phase is %v", phase)
 	}
 }
