@@ -127,7 +127,7 @@ func TestOnlySomePackagesKnowTheClusterCommandsAndTests(t *testing.T) {
 
 func TestWhatDrawsProgressNeedsNoOtherModule(t *testing.T) {
 	// They are built before anything is shown, so they have to be built in seconds.
-	quick := []string{"test/demo", "test/internal/binary", "test/internal/gotool", "test/internal/screen", "test/controlplane", "engine/graph"}
+	quick := []string{"test/demo", "test/internal/binary", "test/internal/gotool", "test/internal/screen", "test/internal/testcache", "test/controlplane", "engine/graph"}
 	slow := []string{"engine/graph/picture"} // it has fonts
 	for _, f := range source(t) {
 		if f.test || !below(f.dir, quick) || below(f.dir, slow) {
