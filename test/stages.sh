@@ -269,9 +269,10 @@ if [ -n "${OPERETTA_LANE:-}" ]; then
 	run_stages "$@"
 	exit
 fi
-# Nothing is made in bin itself: tests that look for the root of a CUE module read the root of the repository, and go test
-# would run them again because the time of bin has changed.
-mkdir -p bin/results
+# Tests that look for the root of a CUE module read the root of the repository, and go test would run them again because the
+# time of bin has changed, or that of .git, in which git status makes a lock. So what tests make in bin is made before them.
+export GIT_OPTIONAL_LOCKS=0
+mkdir -p bin/results bin/scale bin/tests
 results=$(mktemp -d "$PWD/bin/results/XXXXXX")
 export results
 trap 'rm -rf "$results"' EXIT
@@ -279,6 +280,9 @@ status=0
 if [ $# -gt 0 ]; then
 	run_stages "$@" || status=1
 else
+	# What does not compile, a stage says.
+	echo '… programs that tests run'
+	go build -o bin/ ./cmd/operetta ./test/demo ./test/registrytest/cmd/registry cuelang.org/go/cmd/cue 2>/dev/null || true
 	# Each lane is a process group: what bash starts in the background without one ignores Ctrl-C.
 	set -m
 	OPERETTA_LANE=computing nice -n 19 "$BASH" "test/stages.sh" $computing </dev/null &
