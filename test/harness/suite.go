@@ -93,7 +93,7 @@ func (setup Setup) run(m *testing.M) (int, error) {
 	if Suite.Root, err = filepath.Abs("../.."); err != nil {
 		return 0, err
 	}
-	endOfTests, err := testcache.DependOnRepository(Suite.Root)
+	repository, err := testcache.Look(Suite.Root)
 	if err != nil {
 		return 0, err
 	}
@@ -120,8 +120,7 @@ func (setup Setup) run(m *testing.M) (int, error) {
 		}
 	}
 	fmt.Printf("built in %s, control plane up in %s\n", built.Sub(began).Round(time.Millisecond), time.Since(built).Round(time.Millisecond))
-	code := m.Run()
-	return code, endOfTests()
+	return repository.Run(m)
 }
 
 // connect returns a client without a cache.

@@ -33,12 +33,12 @@ func TestMain(m *testing.M) {
 	if err := os.Chdir("../.."); err != nil {
 		panic(err)
 	}
-	endOfTests, err := testcache.DependOnRepository(".")
+	repository, err := testcache.Look(".")
 	if err != nil {
 		panic(err)
 	}
-	code := m.Run()
-	if err := endOfTests(); err != nil {
+	code, err := repository.Run(m)
+	if err != nil {
 		panic(err)
 	}
 	os.Exit(code)

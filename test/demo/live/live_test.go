@@ -52,7 +52,7 @@ func prepare(m *testing.M) (int, error) {
 	if root, err = filepath.Abs("../../.."); err != nil {
 		return 0, err
 	}
-	endOfTests, err := testcache.DependOnRepository(root)
+	repository, err := testcache.Look(root)
 	if err != nil {
 		return 0, err
 	}
@@ -69,8 +69,7 @@ func prepare(m *testing.M) (int, error) {
 	if err := binary.To(context.Background(), root, demoBinary, "./test/demo"); err != nil {
 		return 0, err
 	}
-	code := m.Run()
-	return code, endOfTests()
+	return repository.Run(m)
 }
 
 // A show is a demo that runs.

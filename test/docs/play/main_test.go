@@ -27,13 +27,13 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (int, error) {
-	endOfTests, err := testcache.DependOnRepository(root)
+	repository, err := testcache.Look(root)
 	if err != nil {
 		return 0, err
 	}
-	code := m.Run()
+	code, err := repository.Run(m)
 	if playground.process != nil {
 		end(playground.process)
 	}
-	return code, endOfTests()
+	return code, err
 }

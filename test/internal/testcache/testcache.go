@@ -1,16 +1,21 @@
-// Package testcache tells the go command what a test depends on that it does not read itself.
+// Package testcache tells the go command what tests depend on that they do not read themselves.
 //
-// go test keeps the result of a test until a file has changed that the test has opened, or of which it has asked what it
-// is. What a program reads that the test starts, and what the program is built from, it does not see.
+// go test keeps the result of tests until a file has changed that they have opened, or of which they have asked what it
+// is. What a program reads that they start, and what the program is built from, it does not see. Tests of a suite run by
+// Repository.Run; one test that builds a program calls DependOnPrograms.
 package testcache
 
 import (
+	"bytes"
 	"errors"
+	"flag"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"testing"
 	"time"
 )
 
@@ -21,29 +26,62 @@ var (
 	suite = []string{"config", "test", "Makefile"}
 )
 
-// DependOnPrograms makes the result of a test depend on what the programs of a repository are built from.
+// DependOnPrograms makes the result of the test that calls it depend on what the programs of a repository are built from. It has no
+// effect outside a test: the go command sees nothing of what TestMain does.
 func DependOnPrograms(root string) error {
-	_, err := dependOn(root, program)
+	_, err := look(root, program)
 	return err
 }
 
-// DependOnRepository makes it depend on everything but the documents. A test about documents reads them itself.
-//
-// The go command notes how the files are when the tests have ended. A file that somebody has edited since they began would
-// count as tested, so the function that is returned has to be called after them: then no result is kept.
-func DependOnRepository(root string) (end func() error, err error) {
-	names := slices.Concat(program, suite)
-	before, err := dependOn(root, names)
+// Repository is everything in a repository but the documents, as it was when the programs of its tests were built. A test about documents reads
+// them itself.
+type Repository struct {
+	root   string
+	before map[string]version
+}
+
+// Look returns the repository with a root. It has to be called before anything is built.
+func Look(root string) (*Repository, error) {
+	root, err := filepath.Abs(root)
 	if err != nil {
 		return nil, err
 	}
-	return func() error {
-		after, err := dependOn(root, names)
-		if err != nil || maps.Equal(before, after) {
-			return err
-		}
-		return keepNoResult(root)
-	}, nil
+	before, err := look(root, slices.Concat(program, suite))
+	return &Repository{root, before}, err
+}
+
+// Run runs the tests of a package, makes their result depend on the repository, and returns their exit code.
+//
+// The go command notes how files are when the tests have ended. One that somebody has edited since the programs were built would count
+// as tested, so no result is kept then.
+func (r *Repository) Run(m *testing.M) (int, error) {
+	code := m.Run()
+	after, err := look(r.root, slices.Concat(program, suite))
+	if err != nil {
+		return code, err
+	}
+	var log bytes.Buffer
+	for _, path := range slices.Sorted(maps.Keys(after)) {
+		fmt.Fprintf(&log, "stat %s\n", path)
+	}
+	if !maps.Equal(r.before, after) {
+		log.WriteString("changed\n") // the go command does not know the word, and keeps nothing
+	}
+	return code, appendToLog(log.Bytes())
+}
+
+// appendToLog adds lines to what the go command reads about the tests, once they have ended. Only package testing adds to it before.
+func appendToLog(lines []byte) error {
+	path := flag.Lookup("test.testlogfile").Value.String()
+	if path == "" {
+		return nil // nobody keeps a result
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(lines)
+	return errors.Join(err, f.Close())
 }
 
 // A version says which content of a file is meant, as far as the go command knows.
@@ -52,9 +90,9 @@ type version struct {
 	mtime time.Time
 }
 
-// dependOn calls os.Stat for every file in some folders of a root, and returns what it says. A folder that does not exist has no
-// files.
-func dependOn(root string, names []string) (map[string]version, error) {
+// look calls os.Stat for every file below some names of a root, and returns the versions of files and folders: the time of a folder
+// says that it has other files than before. A name that does not exist has none.
+func look(root string, names []string) (map[string]version, error) {
 	out := map[string]version{}
 	for _, name := range names {
 		err := filepath.WalkDir(filepath.Join(root, name), func(path string, _ fs.DirEntry, err error) error {
@@ -75,18 +113,4 @@ func dependOn(root string, names []string) (map[string]version, error) {
 		}
 	}
 	return out, nil
-}
-
-// keepNoResult makes the test depend on a file that is new: of less than two seconds, the go command does not know whether it changes once more.
-func keepNoResult(root string) error {
-	dir := filepath.Join(root, "bin", "results")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	path := filepath.Join(dir, "changed-while-tests-ran")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		return err
-	}
-	_, err := os.Stat(path)
-	return err
 }

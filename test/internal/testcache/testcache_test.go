@@ -1,10 +1,11 @@
 package testcache_test
 
 import (
+	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,58 +13,87 @@ import (
 	"operetta.dev/test/internal/testcache"
 )
 
-// What TestWhichDepends is told: its repository, and a file that somebody edits while it runs.
+// What the process is told whose result go test is to keep, and not to keep: the repository of its suite, or that from which a test
+// builds a program, and a file that somebody edits while it runs.
 const (
-	dependsOn = "OPERETTA_TEST_DEPENDS_ON"
-	edits     = "OPERETTA_TEST_EDITS"
+	dependsOn  = "OPERETTA_TEST_DEPENDS_ON"
+	buildsFrom = "OPERETTA_TEST_BUILDS_FROM"
+	edits      = "OPERETTA_TEST_EDITS"
 )
 
-// TestWhichDepends is the test whose result go test is to keep, and not to keep.
-func TestWhichDepends(t *testing.T) {
-	root := os.Getenv(dependsOn)
-	if root == "" { // nobody asks what becomes of the result
-		root = t.TempDir()
-	}
-	end, err := testcache.DependOnRepository(root)
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code, err := run(m)
 	if err != nil {
-		t.Fatal(err)
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
 	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (int, error) {
+	root := os.Getenv(dependsOn)
+	if root == "" {
+		return m.Run(), nil
+	}
+	repository, err := testcache.Look(root)
+	if err != nil {
+		return 0, err
+	}
+	return repository.Run(m)
+}
+
+// TestWhichDepends is the test whose result is kept.
+func TestWhichDepends(t *testing.T) {
+	os.Getenv(dependsOn) // go test sees none that TestMain reads
 	if edited := os.Getenv(edits); edited != "" {
-		write(t, filepath.Join(root, edited), "edited while the test ran")
+		write(t, edited, "edited while the test ran")
 	}
-	if err := end(); err != nil {
+}
+
+// TestWhichBuilds depends on what a program is built from.
+func TestWhichBuilds(t *testing.T) {
+	if err := testcache.DependOnPrograms(os.Getenv(buildsFrom)); err != nil {
 		t.Fatal(err)
 	}
 }
 
+// The go command keeps one list of inputs for each test binary with its arguments, so these tests do not run at the same time.
+
 func TestAResultIsKeptUntilAFileHasChanged(t *testing.T) {
-	t.Parallel()
-	files := []string{"cmd/operetta/main.go", "cue/webapp/webapp.cue", "test/e2e/packages/queue/queue.cue", "config/crd/crd.yaml", "go.sum"}
-	root := repository(t, append(files, "docs/faq.md")...)
-	if kept(t, root) || !kept(t, root) {
-		t.Fatal("a result was there before the first run, or is not kept after it")
-	}
-	for _, name := range files {
-		write(t, filepath.Join(root, name), "after that")
-		if kept(t, root) {
-			t.Errorf("%s has changed, and the result is kept", name)
-		}
-	}
-	write(t, filepath.Join(root, "cue/new.cue"), "new")
-	if kept(t, root) {
-		t.Error("a file was added, and the result is kept")
-	}
-	write(t, filepath.Join(root, "docs/faq.md"), "after that")
-	if !kept(t, root) {
-		t.Error("a document has changed, and the result is not kept")
+	sources := []string{"cmd/operetta/main.go", "cue/webapp/webapp.cue", "go.sum"}
+	manifests := []string{"config/crd/crd.yaml", "test/e2e/packages/queue/queue.cue"}
+	documents := []string{"docs/faq.md"}
+	for name, row := range map[string]struct{ counts, others []string }{
+		dependsOn:  {append(sources, manifests...), documents},
+		buildsFrom: {sources, append(manifests, documents...)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := repository(t, append(row.counts, row.others...)...)
+			environment := name + "=" + root
+			if kept(t, environment) || !kept(t, environment) {
+				t.Fatal("a result was there before the first run, or is not kept after it")
+			}
+			for _, file := range append(row.counts, "cue/new.cue") {
+				write(t, filepath.Join(root, file), "after that")
+				if kept(t, environment) {
+					t.Errorf("%s has changed, and the result is kept", file)
+				}
+			}
+			for _, file := range row.others {
+				write(t, filepath.Join(root, file), "after that")
+				if !kept(t, environment) {
+					t.Errorf("%s has changed, and the result is not kept", file)
+				}
+			}
+		})
 	}
 }
 
 func TestAResultIsNotKeptIfAFileHasChangedWhileTheTestsRan(t *testing.T) {
-	t.Parallel()
 	root := repository(t, "cue/webapp/webapp.cue")
 	for range 2 {
-		if kept(t, root, edits+"=cue/webapp/webapp.cue") {
+		if kept(t, dependsOn+"="+root, edits+"="+filepath.Join(root, "cue/webapp/webapp.cue")) {
 			t.Error("the result is about the file as it was, and is kept for the file as it is")
 		}
 	}
@@ -91,10 +121,10 @@ func repository(t *testing.T, files ...string) string {
 }
 
 // kept reports whether go test prints a result that it has kept.
-func kept(t *testing.T, root string, environment ...string) bool {
+func kept(t *testing.T, environment ...string) bool {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-run=^TestWhichDepends$", ".")
-	cmd.Env = slices.Concat(os.Environ(), []string{dependsOn + "=" + root}, environment)
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-run=^TestWhich", ".")
+	cmd.Env = append(os.Environ(), environment...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
