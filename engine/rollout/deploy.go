@@ -78,24 +78,42 @@ func (r *run) planAnswers(ctx context.Context) error {
 // reasonsAnAnswerMayEnd are the reasons for which a component waits that an answer of the API server may end.
 var reasonsAnAnswerMayEnd = []status.Reason{status.ReasonDependency, status.ReasonRequirement, status.ReasonValue, status.ReasonUndecided}
 
-// reopen removes the outcomes of components that waited for something that exists now, and reports whether there are
-// any. A component that still waits gets a message about what it waits for now.
+// reopen removes the outcomes of components that waited for something that exists now, and of what waits for them, and reports
+// whether there are any. A component that still waits gets a message about what it waits for now.
 func (r *run) reopen(ctx context.Context, done map[string]bool) bool {
-	found := false
+	var open []string
 	for _, name := range r.graph.Nodes() {
-		if !slices.Contains(reasonsAnAnswerMayEnd, r.outcomes[name].Reason) {
+		if !r.answerMayEnd(name) {
 			continue
 		}
 		c, _ := r.component(name)
-		delete(r.outcomes, name)
-		if blocked, closed := r.gate(c); closed {
+		waited := r.outcomes[name]
+		delete(r.outcomes, name) // the gate would return it
+		blocked, closed := r.gate(c)
+		if closed {
 			r.outcomes[name] = r.notAppliedOutcome(ctx, c, blocked)
 			continue
 		}
-		delete(done, name)
-		found = true
+		r.outcomes[name] = waited // the gates of what depends on it look at it
+		open = append(open, name)
 	}
-	return found
+	for i := 0; i < len(open); i++ {
+		for _, name := range r.graph.Dependents(open[i]) {
+			if r.answerMayEnd(name) && !slices.Contains(open, name) {
+				open = append(open, name)
+			}
+		}
+	}
+	for _, name := range open {
+		delete(r.outcomes, name)
+		delete(done, name)
+	}
+	return len(open) > 0
+}
+
+// answerMayEnd reports whether a component waits for something that an answer of the API server may bring.
+func (r *run) answerMayEnd(component string) bool {
+	return slices.Contains(reasonsAnAnswerMayEnd, r.outcomes[component].Reason)
 }
 
 // runPhases runs phases until one of them fails.

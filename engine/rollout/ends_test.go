@@ -53,3 +53,30 @@ func TestARolloutWhoseGatesOpenAndCloseEnds(t *testing.T) {
 		t.Errorf("the fault is %+v", result.Completion.Fault)
 	}
 }
+
+// TestWhatDependsOnAComponentThatIsTriedAgainWaitsForIt: an answer opens the gate of a component, and the one that depends on it is not
+// one of a package that names a component that does not exist.
+func TestWhatDependsOnAComponentThatIsTriedAgainWaitsForIt(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"directly":              "components: y: {dependsOn: x: {}, objects: o: " + configMap("y", "") + "}\n",
+		"through a third":       "components: y: {dependsOn: v: {}, objects: o: " + configMap("y", "") + "}\ncomponents: v: {dependsOn: x: {}, objects: o: " + configMap("v", "") + "}\n",
+		"and on what it is for": "components: y: {dependsOn: {x: {}, z: {}}, objects: o: " + configMap("y", "") + "}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "components: x: {requires: turn: len(live) >= 1, objects: o: "+configMap("x", "")+"}\n"+body+
+				"components: z: objects: o: "+configMap("z", "")+"\nhooks: afterDeployUnsuccessful: alarm: objects: o: "+configMap("alarm", "")+"\n")
+			result := w.mustRun()
+			if !result.Completion.Ready() {
+				t.Errorf("after one rollout: %v", states(result))
+			}
+			if w.object("ConfigMap", "alarm") != nil {
+				t.Error("the hook for what goes wrong has run")
+			}
+			w.wrote()
+			w.mustRun()
+			w.expectWrites("nothing is left to be done")
+		})
+	}
+}
