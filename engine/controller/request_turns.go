@@ -85,6 +85,7 @@ func (t *requestTurns) handOut(req ctrl.Request, priority int) bool {
 	turn, given := t.given[req]
 	if given && priority < turnPriority {
 		t.given[req] = late
+		t.leave(req) // one that was parked has kept its place
 		return true
 	}
 	delete(t.given, req)

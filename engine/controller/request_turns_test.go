@@ -265,6 +265,9 @@ func TestARequestThatGetsAWorkerAsTheLibraryHandsItOutIsHandedOutOnce(t *testing
 			q.PriorityQueue.Done(req)
 			synctest.Wait()
 		}
+		if left := len(q.turns.waiting); left > 0 {
+			t.Errorf("%d requests wait for a turn, and none is in the queue", left)
+		}
 	})
 }
 

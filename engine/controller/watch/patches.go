@@ -2,7 +2,6 @@ package watch
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -134,7 +133,10 @@ func newPatchesIn(mgr Connection, direct client.Client, namespace string, log lo
 	if p.cache, err = NewCache(mgr, namespace, cache.Options{SyncPeriod: new(Resync), DefaultTransform: trimPatch}); err != nil {
 		return nil, err
 	}
-	return p, errors.Join(mgr.Add(EveryProcess(p.cache.Start)), mgr.Add(EveryProcess(p.Start)))
+	if err := mgr.Add(EveryProcess(p.cache.Start)); err != nil {
+		return nil, err
+	}
+	return p, mgr.Add(EveryProcess(p.Start))
 }
 
 // trimPatch is the transform of the cache: a user who can write a Patch could fill the memory otherwise.
