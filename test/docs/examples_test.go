@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"operetta.dev/test/internal/binary"
 	"operetta.dev/test/internal/markdown"
+	"operetta.dev/test/internal/testcache"
 )
 
 // built builds the binary, once for all tests, and returns its path.
@@ -27,14 +28,24 @@ var built = binary.Once(root, &scratch)
 var scratch string
 
 func TestMain(m *testing.M) {
-	var err error
-	if scratch, err = os.MkdirTemp("", "operetta-docs-"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "docs:", err)
+		code = 1
 	}
-	code := m.Run()
-	_ = os.RemoveAll(scratch)
 	os.Exit(code)
+}
+
+func run(m *testing.M) (int, error) {
+	repository, err := testcache.Look(root)
+	if err != nil {
+		return 0, err
+	}
+	if scratch, err = os.MkdirTemp("", "operetta-docs-"); err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(scratch)
+	return repository.Run(m)
 }
 
 // writeFiles writes the CUE and YAML files of a page into a folder.

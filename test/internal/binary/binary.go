@@ -19,7 +19,6 @@ import (
 
 	"operetta.dev/test/internal/gotool"
 	"operetta.dev/test/internal/screen"
-	"operetta.dev/test/internal/testcache"
 )
 
 // Path is the binary, from the root of the repository.
@@ -57,14 +56,11 @@ func Once(root string, dir *string) func() (string, error) {
 
 // To builds a program of the repository as another file. Linking takes seconds of a processor, and several packages
 // of tests need the same program: it is linked into bin/tests when it has changed, and to is another name of that file.
-// The go command removes a program before it writes it anew, so whoever runs one keeps it. A test that builds a program depends on
-// its sources.
+// The go command removes a program before it writes it anew, so whoever runs one keeps it. Tests that build a program run by
+// testcache.Repository.Run, or go test would keep their result whatever has changed in it.
 func To(ctx context.Context, root, to, program string) error {
 	root, err := filepath.Abs(root) // the go command takes a path as one below its own folder
 	if err != nil {
-		return fmt.Errorf("building %s: %w", program, err)
-	}
-	if err := testcache.DependOnPrograms(root); err != nil {
 		return fmt.Errorf("building %s: %w", program, err)
 	}
 	shared := filepath.Join(root, "bin", "tests", filepath.Base(program))

@@ -1,8 +1,8 @@
 // Package testcache tells the go command what tests depend on that they do not read themselves.
 //
 // go test keeps the result of tests until a file has changed that they have opened, or of which they have asked what it
-// is. What a program reads that they start, and what the program is built from, it does not see. Tests of a suite run by
-// Repository.Run; one test that builds a program calls DependOnPrograms.
+// is. What a program reads that they start, and what the program is built from, it does not see. A package whose tests build
+// programs of the repository runs them by Repository.Run.
 package testcache
 
 import (
@@ -19,19 +19,8 @@ import (
 	"time"
 )
 
-var (
-	// program is what the programs of the repository are built from, and what they read as packages.
-	program = []string{"cmd", "cue", "engine", "operettatest", "schemas", "cue.mod", "go.mod", "go.sum"}
-	// suite is what tests on a control plane give programs besides, or run: packages, manifests, and programs of their own.
-	suite = []string{"config", "test", "Makefile"}
-)
-
-// DependOnPrograms makes the result of the test that calls it depend on what the programs of a repository are built from. It has no
-// effect outside a test: the go command sees nothing of what TestMain does.
-func DependOnPrograms(root string) error {
-	_, err := look(root, program)
-	return err
-}
+// names are what programs of the repository are built from, and what tests give them: packages, manifests, and programs of the tests.
+var names = []string{"cmd", "config", "cue", "cue.mod", "engine", "go.mod", "go.sum", "Makefile", "operettatest", "schemas", "test"}
 
 // Repository is everything in a repository but the documents, as it was when the programs of its tests were built. A test about documents reads
 // them itself.
@@ -46,7 +35,7 @@ func Look(root string) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := look(root, slices.Concat(program, suite))
+	before, err := look(root)
 	return &Repository{root, before}, err
 }
 
@@ -56,7 +45,7 @@ func Look(root string) (*Repository, error) {
 // as tested, so no result is kept then.
 func (r *Repository) Run(m *testing.M) (int, error) {
 	code := m.Run()
-	after, err := look(r.root, slices.Concat(program, suite))
+	after, err := look(r.root)
 	if err != nil {
 		return code, err
 	}
@@ -90,9 +79,9 @@ type version struct {
 	mtime time.Time
 }
 
-// look calls os.Stat for every file below some names of a root, and returns the versions of files and folders: the time of a folder
-// says that it has other files than before. A name that does not exist has none.
-func look(root string, names []string) (map[string]version, error) {
+// look returns the versions of the files and folders below the names in a root: the time of a folder says that it has other files
+// than before. A name that does not exist has none.
+func look(root string) (map[string]version, error) {
 	out := map[string]version{}
 	for _, name := range names {
 		err := filepath.WalkDir(filepath.Join(root, name), func(path string, _ fs.DirEntry, err error) error {

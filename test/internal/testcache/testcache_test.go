@@ -13,12 +13,11 @@ import (
 	"operetta.dev/test/internal/testcache"
 )
 
-// What the process is told whose result go test is to keep, and not to keep: the repository of its suite, or that from which a test
-// builds a program, and a file that somebody edits while it runs.
+// What the process is told whose result go test is to keep, and not to keep: its repository, and a file that somebody edits while it
+// runs.
 const (
-	dependsOn  = "OPERETTA_TEST_DEPENDS_ON"
-	buildsFrom = "OPERETTA_TEST_BUILDS_FROM"
-	edits      = "OPERETTA_TEST_EDITS"
+	dependsOn = "OPERETTA_TEST_DEPENDS_ON"
+	edits     = "OPERETTA_TEST_EDITS"
 )
 
 func TestMain(m *testing.M) {
@@ -51,42 +50,24 @@ func TestWhichDepends(t *testing.T) {
 	}
 }
 
-// TestWhichBuilds depends on what a program is built from.
-func TestWhichBuilds(t *testing.T) {
-	if err := testcache.DependOnPrograms(os.Getenv(buildsFrom)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// The go command keeps one list of inputs for each test binary with its arguments, so these tests do not run at the same time.
+// The go command keeps one list of inputs for a test binary and its arguments, so these tests do not run at the same time.
 
 func TestAResultIsKeptUntilAFileHasChanged(t *testing.T) {
-	sources := []string{"cmd/operetta/main.go", "cue/webapp/webapp.cue", "go.sum"}
-	manifests := []string{"config/crd/crd.yaml", "test/e2e/packages/queue/queue.cue"}
-	documents := []string{"docs/faq.md"}
-	for name, row := range map[string]struct{ counts, others []string }{
-		dependsOn:  {append(sources, manifests...), documents},
-		buildsFrom: {sources, append(manifests, documents...)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			root := repository(t, append(row.counts, row.others...)...)
-			environment := name + "=" + root
-			if kept(t, environment) || !kept(t, environment) {
-				t.Fatal("a result was there before the first run, or is not kept after it")
-			}
-			for _, file := range append(row.counts, "cue/new.cue") {
-				write(t, filepath.Join(root, file), "after that")
-				if kept(t, environment) {
-					t.Errorf("%s has changed, and the result is kept", file)
-				}
-			}
-			for _, file := range row.others {
-				write(t, filepath.Join(root, file), "after that")
-				if !kept(t, environment) {
-					t.Errorf("%s has changed, and the result is not kept", file)
-				}
-			}
-		})
+	files := []string{"cmd/operetta/main.go", "cue/webapp/webapp.cue", "test/e2e/packages/queue/queue.cue", "config/crd/crd.yaml", "go.sum"}
+	root := repository(t, append(files, "docs/faq.md")...)
+	environment := dependsOn + "=" + root
+	if kept(t, environment) || !kept(t, environment) {
+		t.Fatal("a result was there before the first run, or is not kept after it")
+	}
+	for _, name := range append(files, "cue/new.cue") {
+		write(t, filepath.Join(root, name), "after that")
+		if kept(t, environment) {
+			t.Errorf("%s has changed, and the result is kept", name)
+		}
+	}
+	write(t, filepath.Join(root, "docs/faq.md"), "after that")
+	if !kept(t, environment) {
+		t.Error("a document has changed, and the result is not kept")
 	}
 }
 

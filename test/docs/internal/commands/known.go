@@ -69,6 +69,7 @@ var Left = map[string]string{
 	"operetta install ./hello --as-packages":                                                                 "the same",
 	"operetta install ./hello --service-account my-operators/operetta > base/operetta.yaml":                  "test/rights builds overlays of such a base",
 	"operetta install ./hello --argocd > health.yaml":                                                        "the script install_argocd of cmd/operetta has such a command",
+	"go clean -testcache":                                                                                    "the results are of all repositories of whoever runs this test",
 	"go test ./test/e2e -run F42W52 -args -update":                                                           "it takes minutes, and writes into the repository",
 	`kubectl patch package hello --type merge -p '{"spec": {"canary": {"share": "20%", "readyFor": "5m"}}}'`: "test/rights sends such a patch",
 	"operetta install ./cue/webapp -n team-a,team-b":                                                         "the script rbac of cmd/operetta runs it with such a list, and test/rights runs an operator under its roles",
