@@ -53,7 +53,7 @@ var Played = []string{
 	"kubectl get webapp nginx-app -o yaml",
 	"kubectl describe webapp nginx-app",
 	`kubectl get webapp nginx-app -o jsonpath='{range .status.components[*]}{.name}{"\t"}{.state}{"\t"}{.reason}{"\t"}{.message}{"\n"}{end}'`,
-	"kubectl get pods -l app.kubernetes.io/name=nginx-app",
+	"kubectl get pods -l app.kubernetes.io/instance=nginx-app",
 	"kubectl describe deployment nginx-app",
 	"kubectl get events --sort-by=.lastTimestamp",
 }
