@@ -61,6 +61,9 @@ long_fuzz_time=${OPERETTA_FUZZ_TIME:-2m}
 # In a lane there is the stage lint as well, and go vet is one of the linters. go test would vet each package once more,
 # with the race detector from scratch.
 vetted=${OPERETTA_LANE:+-vet=off}
+# Whoever names a stage with a control plane wants its tests to run, and go test cannot see whether somebody's cluster has changed.
+anew=-count=1
+[ -z "${OPERETTA_LANE:-}" ] || [ -n "${OPERETTA_TEST_KUBECONFIG:-}" ] || anew=
 # How long the tests of a package may take. The limit of go test, ten minutes, is for a machine that does nothing else, and a
 # slow one has two lanes.
 patience=30m
@@ -129,14 +132,12 @@ stage_fuzz() {
 	return $failed
 }
 stage_plane() { go run ./test/controlplane/cmd/controlplane build && go_test "$plane" $vetted -timeout=20m; }
-stage_live() { OPERETTA_TEST_LIVE=yes go_test "$live" $vetted -timeout=$patience; }
+stage_live() { OPERETTA_TEST_LIVE=yes go_test "$live" $vetted $anew -timeout=$patience; }
 # What hostile tenants do is a load for the whole machine, so it comes after the others. It also looks at the memory of
 # operators, which therefore have the garbage collector of production there.
-# A result is kept while nothing but documents has changed (test/internal/testcache). Whoever names the stage wants
-# it to run, and go test cannot see whether somebody's cluster has changed.
+# Results are kept while nothing but documents has changed (test/internal/testcache).
 stage_e2e() {
-	local failed=0 anew=-count=1
-	[ -z "${OPERETTA_LANE:-}" ] || [ -n "${OPERETTA_TEST_KUBECONFIG:-}" ] || anew=
+	local failed=0
 	(
 		export $collector
 		format=testname go_test "${cluster/.\/test\/attack/}" $vetted $anew -p=2 -timeout=30m -skip "$thorough"
