@@ -12,13 +12,13 @@ import (
 
 // newInk returns what colours words for a terminal. It leaves them plain if the output is not a terminal, or if
 // NO_COLOR is set.
-func newInk(w io.Writer) explain.Ink {
+func newInk(w io.Writer) explain.Palette {
 	renderer := lipgloss.NewRenderer(unwrapWriter(w))
 	in := func(style lipgloss.Style) func(string) string {
 		return func(s string) string { return markTrusted(style.Render(escapeControls(s))) }
 	}
 	coloured := func(code string) func(string) string { return in(renderer.NewStyle().Foreground(lipgloss.Color(code))) }
-	return explain.Ink{
+	return explain.Palette{
 		Good: coloured("2"), Warn: coloured("3"), Bad: coloured("1"),
 		Dim: in(renderer.NewStyle().Faint(true)), Bold: in(renderer.NewStyle().Bold(true)),
 	}
@@ -38,7 +38,7 @@ func markTrusted(s string) string { return strings.ReplaceAll(s, escape, escape+
 const gone = "gone"
 
 // stateWord colours the state of a component or the phase of a resource.
-func stateWord(ink explain.Ink, word string) string {
+func stateWord(ink explain.Palette, word string) string {
 	switch word {
 	case string(status.Verified), string(status.PhaseReady):
 		return ink.Good(word)

@@ -85,7 +85,7 @@ type stepPrinter struct {
 	// out gets all that is text, and lines the steps as JSON, if it is not nil.
 	out   io.Writer
 	lines *json.Encoder
-	ink   explain.Ink
+	ink   explain.Palette
 	// mask hides what Secrets hold.
 	mask *diff.Mask
 	// inFull are the changes whose fields are shown.
@@ -263,8 +263,8 @@ func (p stepPrinter) print(step dryrun.Step) {
 		}
 		printLinef(p.out, "%s", line)
 	}
-	if len(step.Played) > 0 {
-		printLinef(p.out, "  %s", p.ink.Dim("simulated: "+p.mask.Text(names(step.Played))+" "+becomes(len(step.Played))+" ready"))
+	if len(step.Simulated) > 0 {
+		printLinef(p.out, "  %s", p.ink.Dim("simulated: "+p.mask.Text(names(step.Simulated))+" "+becomes(len(step.Simulated))+" ready"))
 	}
 	if step.Err != nil {
 		printLinef(p.out, "  %s %s", p.ink.Bad("error:"), p.mask.Text(step.Err.Error()))

@@ -62,7 +62,7 @@ func (p stepPrinter) record(step dryrun.Step) stepRecord {
 	if step.Status != nil {
 		out.Status, _ = p.masked(step.Status).(map[string]any)
 	}
-	for _, ref := range step.Played {
+	for _, ref := range step.Simulated {
 		out.Simulated = append(out.Simulated, p.object(ref))
 	}
 	if step.Err != nil {

@@ -221,7 +221,7 @@ func printExplanation(ctx context.Context, s streams, format string, read readEx
 	if err != nil {
 		return err
 	}
-	err = s.printAs(format, r, func(ink explain.Ink) string { return r.Tree(ink, time.Now()) })
+	err = s.printAs(format, r, func(ink explain.Palette) string { return r.Tree(ink, time.Now()) })
 	if err == nil && r.Health != explain.Ready {
 		err = errReported // the picture says why
 	}

@@ -62,7 +62,7 @@ func printJSON(w io.Writer, value any) error {
 }
 
 // printAs prints a value as JSON, or the text that it has for people.
-func (s streams) printAs(format string, value any, text func(explain.Ink) string) error {
+func (s streams) printAs(format string, value any, text func(explain.Palette) string) error {
 	if format == formatJSON {
 		return printJSON(s.out, value)
 	}

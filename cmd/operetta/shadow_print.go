@@ -31,7 +31,7 @@ func newShadowPrinter(s streams, format string) shadowPrinter {
 type shadowText struct {
 	streams
 
-	ink explain.Ink
+	ink explain.Palette
 	mu  sync.Mutex
 }
 

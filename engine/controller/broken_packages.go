@@ -203,7 +203,7 @@ func (u *brokenReporter) forget(key types.NamespacedName) {
 func (u *brokenReporter) consult(key types.NamespacedName, cr *unstructured.Unstructured) (servedBy, time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	disputed := reconcile.Disputed(cr)
+	disputed := reconcile.SaysNotServed(cr)
 	switch {
 	case u.by == servedByAsked && !disputed && u.asked == cr.GetUID():
 		u.by = servedByOther

@@ -90,7 +90,7 @@ func (k *kiosk) pass() time.Duration {
 func (k *kiosk) disputed() int {
 	n := 0
 	for _, u := range k.store.of {
-		if reconcile.Disputed(u) {
+		if reconcile.SaysNotServed(u) {
 			n++
 		}
 	}
@@ -100,7 +100,7 @@ func (k *kiosk) disputed() int {
 // answer does what a process does that serves the resources.
 func (k *kiosk) answer() {
 	for _, u := range k.store.of {
-		if reconcile.Disputed(u) {
+		if reconcile.SaysNotServed(u) {
 			u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration()}
 		}
 	}

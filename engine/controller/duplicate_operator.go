@@ -76,7 +76,7 @@ func (d *duplicateOperator) predicate() predicate.Predicate {
 // that reconciles it does. The times of managed fields are in seconds, so two writes within a second look
 // alike: the write was the engine's if no other client has written.
 func statusRewritten(before, after *unstructured.Unstructured) bool {
-	if after.GetDeletionTimestamp() != nil || reconcile.Disputed(before) || reconcile.Disputed(after) ||
+	if after.GetDeletionTimestamp() != nil || reconcile.SaysNotServed(before) || reconcile.SaysNotServed(after) ||
 		object.Equal(before.Object["status"], after.Object["status"]) {
 		return false
 	}

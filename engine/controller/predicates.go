@@ -34,7 +34,7 @@ var resyncOnly = onUpdate(resynced)
 var questionAnswered = onUpdate(func(e event.UpdateEvent) bool {
 	before, isBefore := e.ObjectOld.(*unstructured.Unstructured)
 	after, isAfter := e.ObjectNew.(*unstructured.Unstructured)
-	return isBefore && isAfter && reconcile.Disputed(before) && !reconcile.Disputed(after)
+	return isBefore && isAfter && reconcile.SaysNotServed(before) && !reconcile.SaysNotServed(after)
 })
 
 // onUpdate returns a predicate that lets some updates through, and nothing else.

@@ -25,8 +25,8 @@ type Step struct {
 	Status map[string]any
 	// Err is why the reconcile failed; an operator would retry it.
 	Err error
-	// Played are the objects that simulated controllers changed or deleted afterwards.
-	Played []cluster.Ref
+	// Simulated are the objects that simulated controllers changed or deleted afterwards.
+	Simulated []cluster.Ref
 }
 
 // A clock shows the time of a dry run, which passes only when the dry run lets it.

@@ -332,8 +332,8 @@ func (w *World) step(ctx context.Context, o operator, key types.NamespacedName) 
 	}
 	w.settled = w.settled && len(changes)+len(written) == 0
 	if !w.settled && w.controllers != ActAtRest && w.controllers != ActNever {
-		step.Played = w.playAll()
-		w.settled = len(step.Played) == 0
+		step.Simulated = w.playAll()
+		w.settled = len(step.Simulated) == 0
 	}
 	if w.seen.Dead() {
 		w.restart()
@@ -341,7 +341,7 @@ func (w *World) step(ctx context.Context, o operator, key types.NamespacedName) 
 	if u := w.Get(step.Resource); u != nil {
 		step.Status, _, _ = unstructured.NestedMap(u.Object, "status")
 	}
-	return step, len(written)+len(step.Played) > 0, wait
+	return step, len(written)+len(step.Simulated) > 0, wait
 }
 
 // Serves reports whether a kind is that of one of the packages.

@@ -14,17 +14,17 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// An Ink colours words by what they mean. Plain leaves them as they are.
-type Ink struct{ Good, Warn, Bad, Dim, Bold func(string) string }
+// A Palette colours words by what they mean. Plain leaves them as they are.
+type Palette struct{ Good, Warn, Bad, Dim, Bold func(string) string }
 
-// Plain is the Ink of a text without colours.
-var Plain = Ink{Good: same, Warn: same, Bad: same, Dim: same, Bold: same}
+// Plain is the Palette of a text without colours.
+var Plain = Palette{Good: same, Warn: same, Bad: same, Dim: same, Bold: same}
 
 func same(s string) string { return s }
 
 // Tree draws a resource: a line of its own, what is wrong with it as a whole, and below that the components
 // with their objects, each below what it depends on. now is the time from which ages are counted.
-func (r Resource) Tree(ink Ink, now time.Time) string {
+func (r Resource) Tree(ink Palette, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, r.head(ink))
 	if r.Fault != "" {
@@ -49,7 +49,7 @@ func (r Resource) Tree(ink Ink, now time.Time) string {
 	return b.String()
 }
 
-func (r Resource) head(ink Ink) string {
+func (r Resource) head(ink Palette) string {
 	line := ink.Bold(r.Kind + "/" + r.Name)
 	if r.Namespace != "" {
 		line += ink.Dim(" in " + r.Namespace)
@@ -65,7 +65,7 @@ func (r Resource) head(ink Ink) string {
 }
 
 // health colours a word by the health of what it is about.
-func (i Ink) health(h Health, word string) string {
+func (i Palette) health(h Health, word string) string {
 	switch looks[h].tone {
 	case picture.Good:
 		return i.Good(word)
@@ -89,7 +89,7 @@ func (r Resource) excluded() []string {
 
 type drawing struct {
 	resource Resource
-	ink      Ink
+	ink      Palette
 	now      time.Time
 }
 

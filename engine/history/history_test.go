@@ -53,7 +53,7 @@ func newLog(limits history.Limits) (*history.KindLog, *clock) {
 			}
 			return []history.Change{{Manager: "somebody", Fields: []string{before + " to " + text(e.After)}}}
 		},
-		Weigh: func(u *unstructured.Unstructured) int { return len(text(u)) },
+		Size: func(u *unstructured.Unstructured) int { return len(text(u)) },
 	})
 	return log.ForKind(shops), c
 }

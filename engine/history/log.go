@@ -37,8 +37,8 @@ type Log struct {
 type Objects struct {
 	// Changes returns which fields differ between the two states of an object in an event, and who has changed them.
 	Changes func(Event) []Change
-	// Weigh returns how much memory an object takes, in bytes.
-	Weigh func(*unstructured.Unstructured) int
+	// Size returns how much memory an object takes, in bytes.
+	Size func(*unstructured.Unstructured) int
 }
 
 // New returns a Log that knows nothing yet.
@@ -135,7 +135,7 @@ func (o *KindLog) Note(key types.NamespacedName, e Event) {
 	e.Time = l.now()
 	r := l.at(o.keyOf(key))
 	before := r.waiting.size
-	l.held += r.waiting.add(e, l.objects.Weigh, l.limits.Held-l.held)
+	l.held += r.waiting.add(e, l.objects.Size, l.limits.Held-l.held)
 	l.grow(r, r.waiting.size-before)
 	l.shrink()
 }

@@ -25,7 +25,7 @@ const (
 
 // Text returns a plan as a person reads it: a summary, the changes with resources that change alike together, and the
 // summary again, because the beginning of a long text is off the screen.
-func (p Plan) Text(ink explain.Ink) string {
+func (p Plan) Text(ink explain.Palette) string {
 	var b strings.Builder
 	summary := p.Summary()
 	fmt.Fprintf(&b, "%s\n", summary)
@@ -223,7 +223,7 @@ func withoutValues(r Resource) Resource {
 }
 
 // text returns a group as text.
-func (g group) text(ink explain.Ink) string {
+func (g group) text(ink explain.Palette) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", Plural(len(g.members), "resource"), g.names())
 	switch g.class {
@@ -273,7 +273,7 @@ func (g group) names() string {
 }
 
 // object writes an object of a group.
-func (g group) object(b *strings.Builder, o Object, ink explain.Ink) {
+func (g group) object(b *strings.Builder, o Object, ink explain.Palette) {
 	if o.Namespace == itsNamespace || g.single() && o.Namespace == g.members[0].Namespace {
 		o.Namespace = ""
 	}
@@ -300,7 +300,7 @@ type Change struct {
 }
 
 // Write writes the change.
-func (c Change) Write(b *strings.Builder, ink explain.Ink) {
+func (c Change) Write(b *strings.Builder, ink explain.Palette) {
 	component := ""
 	if c.Component != "" {
 		component = c.Component + ": "

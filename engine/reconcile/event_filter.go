@@ -42,7 +42,7 @@ func lostFinalizer(before, after *unstructured.Unstructured) bool {
 // disputed reports whether another process has begun to say, or to ask whether, no process serves
 // the resource. The process that serves it has to answer.
 func disputed(before, after *unstructured.Unstructured) bool {
-	return status.Disputed(statusOf(after)) && !status.Disputed(statusOf(before))
+	return status.SaysNotServed(statusOf(after)) && !status.SaysNotServed(statusOf(before))
 }
 
 func statusOf(u *unstructured.Unstructured) map[string]any {

@@ -40,14 +40,14 @@ func (r *Reconciler) AskWhetherServed(ctx context.Context, key types.NamespacedN
 	if err != nil || s == nil {
 		return false, err
 	}
-	if status.Disputed(s.before) {
+	if status.SaysNotServed(s.before) {
 		return true, nil // as an earlier process has left it
 	}
 	return true, s.write(ctx, status.AskWhetherServed(s.before, s.cr.GetGeneration(), s.Now()))
 }
 
-// Disputed reports whether the status of a resource says, or asks whether, no process serves it.
-func Disputed(u *unstructured.Unstructured) bool { return status.Disputed(statusOf(u)) }
+// SaysNotServed reports whether the status of a resource says, or asks whether, no process serves it.
+func SaysNotServed(u *unstructured.Unstructured) bool { return status.SaysNotServed(statusOf(u)) }
 
 // fetchUninterpreted reads a resource without the state in its status, which stays as it is. It
 // returns nil for a resource that is missing, deleted or paused.

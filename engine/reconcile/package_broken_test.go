@@ -79,7 +79,7 @@ func TestWhetherAResourceIsServedIsAskedOnce(t *testing.T) {
 			if got := len(b.memory.Changes()) - before; got != row.writes {
 				t.Errorf("%s: %d writes, want %d", row.reason, got, row.writes)
 			}
-			if cr := b.find("Shop", shopKey.Name); cr != nil && reconcile.Disputed(cr) != (row.writes > 0) {
+			if cr := b.find("Shop", shopKey.Name); cr != nil && reconcile.SaysNotServed(cr) != (row.writes > 0) {
 				t.Errorf("%s: the status is %v", row.reason, b.status())
 			}
 		})

@@ -17,14 +17,14 @@ import (
 // has to go on for other resources, and an unchanged status might say Ready although nothing
 // reconciles the resource.
 func (r *Reconciler) recovered(ctx context.Context, key types.NamespacedName, p Package, redactor *redact.Redactor, reconcile func() (time.Duration, error)) (again time.Duration, err error) {
-	fault := rollout.Caught(func() { again, err = reconcile() })
+	fault := rollout.CatchPanic(func() { again, err = reconcile() })
 	if fault == nil {
 		return again, err
 	}
 	logPanic(redactor.Log(logr.FromContextOrDiscard(ctx)), fault)
 	err = fmt.Errorf("%s %s: %w", r.Kind.Kind, key, fault)
 	var failure error
-	if second := rollout.Caught(func() { failure = r.reportInternalError(ctx, key, p, redactor, fault) }); second != nil {
+	if second := rollout.CatchPanic(func() { failure = r.reportInternalError(ctx, key, p, redactor, fault) }); second != nil {
 		logPanic(redactor.Log(logr.FromContextOrDiscard(ctx)), second)
 	}
 	return 0, errors.Join(err, failure)

@@ -54,7 +54,7 @@ func (l podLooks) podProblem(ctx context.Context, workload *unstructured.Unstruc
 	}
 	text := ""
 	// A pod that reveals a fault of the operator must not stop the resource that it belongs to.
-	if fault := rollout.Caught(func() { text = l.lookAtPods(ctx, workload.GetNamespace(), labels) }); fault != nil {
+	if fault := rollout.CatchPanic(func() { text = l.lookAtPods(ctx, workload.GetNamespace(), labels) }); fault != nil {
 		logPanic(l.log, fault)
 	}
 	// The text is redacted now: it is repeated later, when the Secret may be another one or unknown.

@@ -290,7 +290,7 @@ func (s *state) rollOut(ctx context.Context) (time.Duration, error) {
 	if !s.statusUnchanged || len(result.Events) > 0 {
 		s.memory.changed = s.Now()
 		if in.LookAgain > 0 && result.RetryAfter == in.LookAgain {
-			again = rollout.ShortestWait(again, rollout.FirstLook) // something else is in the way now
+			again = rollout.ShortestWait(again, rollout.FirstLookAgain) // something else is in the way now
 		}
 	}
 	s.noteNoop(result, again, err)

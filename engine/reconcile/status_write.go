@@ -27,7 +27,7 @@ func (s *state) report(ctx context.Context, result rollout.Result) (time.Duratio
 	s.recordObjectEvents(result.Events)
 	significance := status.CompareSignificance(before, after)
 	s.statusUnchanged = significance == status.NoChange
-	if result.LooksLater && significance == status.ProgressOnly {
+	if result.MoreEntries && significance == status.ProgressOnly {
 		significance = status.Substance
 	}
 	wait := s.memory.writes.statusWait(significance, s.Now())

@@ -30,7 +30,7 @@ func (c *Client) Sign(ctx context.Context, p *Package, to ociref.Reference, push
 }
 
 func sign(ctx context.Context, target ociregistry.Interface, to ociref.Reference, of signature.Artifact, signer *signature.Signer) error {
-	present := &verification{from: target, repository: to.Repository, artifact: of, demands: []signature.Keys{{signer.Key}}, wrong: map[signature.Verdict]int{}}
+	present := &verification{from: target, repository: to.Repository, artifact: of, demands: []signature.Keys{{signer.Key}}, wrong: map[signature.Result]int{}}
 	if err := present.byTag(ctx); err != nil || len(present.demands) == 0 {
 		return err
 	}

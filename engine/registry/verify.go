@@ -88,13 +88,13 @@ type verification struct {
 	keys    []string
 	// seen is how many signatures were looked at, and wrong how many were worth nothing, by why.
 	seen  int
-	wrong map[signature.Verdict]int
+	wrong map[signature.Result]int
 }
 
 // verify returns which keys have signed an artifact. It errors with an Error if one of the demands is not met.
 func verify(ctx context.Context, from ociregistry.Interface, ref ociref.Reference, digest string, demands []signature.Keys) (*Verified, error) {
 	of := signature.Artifact{Repository: ref.Host + "/" + ref.Repository, Digest: digest}
-	v := &verification{from: from, repository: ref.Repository, artifact: of, demands: slices.Clone(demands), wrong: map[signature.Verdict]int{}}
+	v := &verification{from: from, repository: ref.Repository, artifact: of, demands: slices.Clone(demands), wrong: map[signature.Result]int{}}
 	for _, look := range []func(context.Context) error{v.byTag, v.byReferrers} {
 		if v.done() {
 			break
@@ -133,7 +133,7 @@ func (v *verification) refusal() error {
 }
 
 // judge notes what one signature is worth.
-func (v *verification) judge(by func(signature.Keys) (signature.Verdict, string)) {
+func (v *verification) judge(by func(signature.Keys) (signature.Result, string)) {
 	worst := signature.Valid
 	var left []signature.Keys
 	for _, keys := range v.demands {
@@ -195,7 +195,7 @@ func (v *verification) byTag(ctx context.Context) error {
 			v.unreadable()
 			continue
 		}
-		v.judge(func(keys signature.Keys) (signature.Verdict, string) { return keys.Payload(v.artifact, text, made) })
+		v.judge(func(keys signature.Keys) (signature.Result, string) { return keys.Payload(v.artifact, text, made) })
 	}
 	return nil
 }
@@ -245,7 +245,7 @@ func (v *verification) referrer(ctx context.Context, desc ociregistry.Descriptor
 		v.unreadable()
 		return nil
 	}
-	v.judge(func(keys signature.Keys) (signature.Verdict, string) { return keys.Bundle(v.artifact, text) })
+	v.judge(func(keys signature.Keys) (signature.Result, string) { return keys.Bundle(v.artifact, text) })
 	return nil
 }
 

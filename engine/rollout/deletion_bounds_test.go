@@ -72,10 +72,10 @@ func TestObjectsThatAreNotThereAreLookedForSomeAtATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(result.Inventory) != 1 || len(result.Inventory[0].Objects) != 1 || !result.LooksLater || result.RequeueAfter == 0 {
-		t.Errorf("the inventory has %v, it looks later: %v, after %s; want one object, and a later look", result.Inventory, result.LooksLater, result.RequeueAfter)
+	if len(result.Inventory) != 1 || len(result.Inventory[0].Objects) != 1 || !result.MoreEntries || result.RequeueAfter == 0 {
+		t.Errorf("the inventory has %v, it looks later: %v, after %s; want one object, and a later look", result.Inventory, result.MoreEntries, result.RequeueAfter)
 	}
-	if result, err = rollout.Teardown(t.Context(), w.cluster, w.owner, result.Inventory); err != nil || len(result.Inventory) > 0 || result.LooksLater {
+	if result, err = rollout.Teardown(t.Context(), w.cluster, w.owner, result.Inventory); err != nil || len(result.Inventory) > 0 || result.MoreEntries {
 		t.Errorf("the second look leaves %v: %v", result.Inventory, err)
 	}
 }
@@ -107,7 +107,7 @@ func TestAnInventoryThatDoesNotFitIsLookedThroughSomeAtATime(t *testing.T) {
 	w.inventory = append(slices.Clone(w.inventory), forged)
 	log := &readLog{Cluster: w.cluster, reads: map[string]int{}}
 	w.cluster = log
-	if result := w.mustRun(); !result.LooksLater {
+	if result := w.mustRun(); !result.MoreEntries {
 		t.Error("the other entries are not looked for later")
 	}
 	missed := 0

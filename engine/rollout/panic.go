@@ -21,8 +21,8 @@ func (e *PanicError) Error() string {
 	return "the operator has a bug that this resource triggers; its log says where"
 }
 
-// Caught calls a function and returns its panic, or nil. A PanicError that is the cause of the panic is returned as it is.
-func Caught(do func()) (fault *PanicError) {
+// CatchPanic calls a function and returns its panic, or nil. A PanicError that is the cause of the panic is returned as it is.
+func CatchPanic(do func()) (fault *PanicError) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			var again bool
@@ -38,7 +38,7 @@ func Caught(do func()) (fault *PanicError) {
 // guarded calls do, and returns a panic in it as a PanicError. Each goroutine of a rollout needs
 // it: a panic that is not recovered ends the process.
 func guarded(do func() error) (err error) {
-	if fault := Caught(func() { err = do() }); fault != nil {
+	if fault := CatchPanic(func() { err = do() }); fault != nil {
 		return fault
 	}
 	return err

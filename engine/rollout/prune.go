@@ -32,7 +32,7 @@ func (r *run) prune(ctx context.Context) error {
 	r.failures = append(r.failures, d.failures...)
 	r.requeueAfter = ShortestWait(r.requeueAfter, d.requeueAfter)
 	r.result.Completion.Pruning = d.message()
-	r.result.Completion.Refused, r.result.LooksLater = len(d.refused) > 0, r.result.LooksLater || d.later
+	r.result.Completion.Refused, r.result.MoreEntries = len(d.refused) > 0, r.result.MoreEntries || d.later
 	if len(d.events) > 0 {
 		r.change = status.Changed
 	}
@@ -109,7 +109,7 @@ func Teardown(ctx context.Context, c cluster.Cluster, owner ownership.Owner, inv
 	}
 	d := &deletion{cluster: c, owner: owner, inventory: inventory, unwanted: unwanted, teardown: true}
 	d.run(ctx)
-	out := Result{Inventory: d.inventory, Events: d.events, RequeueAfter: d.requeueAfter, LooksLater: d.later}
+	out := Result{Inventory: d.inventory, Events: d.events, RequeueAfter: d.requeueAfter, MoreEntries: d.later}
 	out.Completion = status.Completion{Deleting: true, Pruning: d.message(), Change: status.Changed}
 	out.Completion.Components = d.components()
 	return out, errors.Join(d.failures...)

@@ -143,9 +143,9 @@ type Result struct {
 	// RetryAfter is the part of RequeueAfter that the engine asks for, because no watch event reports
 	// something that the rollout has read; 0 is nothing.
 	RetryAfter time.Duration
-	// LooksLater says that the next reconcile looks for more entries of the inventory. The inventory without those that were looked
+	// MoreEntries says that the next reconcile looks for more entries of the inventory. The inventory without those that were looked
 	// for has to be stored before, or they would be looked for again.
-	LooksLater bool
+	MoreEntries bool
 	// Events are what happened, in the past tense.
 	Events     []Event
 	HookStates HookStates
@@ -318,8 +318,8 @@ func (r *run) retryAfter(components []status.Component) time.Duration {
 // served yet, an object in the way that belongs to another owner.
 const retryAfter = 5 * time.Second
 
-// FirstLook is when to look again at an object that is in the way, as long as it has not been there for long.
-const FirstLook = retryAfter
+// FirstLookAgain is when to look again at an object that is in the way, as long as it has not been there for long.
+const FirstLookAgain = retryAfter
 
 // RejectedRetryAfter is when to write an object again that the API server rejected: the
 // webhook that rejected it may have changed since.

@@ -49,7 +49,7 @@ func (r *run) forgetUnowned(ctx context.Context) error {
 	})
 	r.result.Events, r.misses = append(r.result.Events, d.events...), d.misses
 	if d.later {
-		r.requeueAfter, r.result.LooksLater = ShortestWait(r.requeueAfter, missesAgain), true
+		r.requeueAfter, r.result.MoreEntries = ShortestWait(r.requeueAfter, missesAgain), true
 	}
 	return failure
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Text returns how a resource compares as a person reads it: a line, and below it what is not the same.
-func (r Resource) Text(ink explain.Ink) string {
+func (r Resource) Text(ink explain.Palette) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n", r.Title(), headlineInk(ink, r.State)(r.Headline()))
 	for _, p := range r.Problems {
@@ -31,7 +31,7 @@ func (r Resource) Text(ink explain.Ink) string {
 }
 
 // headlineInk colours a state.
-func headlineInk(ink explain.Ink, state State) func(string) string {
+func headlineInk(ink explain.Palette, state State) func(string) string {
 	switch state {
 	case Same:
 		return ink.Good
@@ -45,7 +45,7 @@ func headlineInk(ink explain.Ink, state State) func(string) string {
 }
 
 // text writes an object that is not the same.
-func (o Object) text(b *strings.Builder, ink explain.Ink, home string) {
+func (o Object) text(b *strings.Builder, ink explain.Palette, home string) {
 	sign := map[Relation]string{
 		Missing: ink.Good("+"), Going: ink.Warn("?"), Unrendered: ink.Bad("-"), Changed: ink.Warn("~"),
 	}[o.Relation]

@@ -21,13 +21,13 @@ type Artifact struct {
 	Digest string
 }
 
-// A Verdict says what a signature is worth.
-type Verdict int
+// A Result says what a signature is worth.
+type Result int
 
 // The verdicts.
 const (
 	// Valid: one of the keys has signed the artifact.
-	Valid Verdict = iota
+	Valid Result = iota
 	// OtherKey: none of the keys has made it, or it was changed.
 	OtherKey
 	// OtherDigest: one of the keys has signed another artifact.
@@ -51,7 +51,7 @@ var verdicts = [...]string{
 }
 
 // String says what is wrong with a signature.
-func (v Verdict) String() string { return verdicts[v] }
+func (v Result) String() string { return verdicts[v] }
 
 // What signatures and the bundles with them are in a registry.
 const (
@@ -74,7 +74,7 @@ const (
 func (a Artifact) Tag() string { return strings.ReplaceAll(a.Digest, ":", "-") + ".sig" }
 
 // Payload judges a signature of a payload, which is base64, and returns the ID of the key that has made it.
-func (k Keys) Payload(of Artifact, text []byte, made string) (Verdict, string) {
+func (k Keys) Payload(of Artifact, text []byte, made string) (Result, string) {
 	raw, err := base64.StdEncoding.DecodeString(made)
 	if err != nil || len(raw) == 0 {
 		return Malformed, ""
@@ -108,7 +108,7 @@ func sameRepository(signed, repository string) bool {
 
 // Bundle judges a bundle of sigstore, and returns the ID of the key that has made its signature. A bundle names no
 // repository.
-func (k Keys) Bundle(of Artifact, text []byte) (Verdict, string) {
+func (k Keys) Bundle(of Artifact, text []byte) (Result, string) {
 	var b bundlev1.Bundle
 	if err := protojson.Unmarshal(text, &b); err != nil || !strings.HasPrefix(b.GetMediaType(), BundleType) {
 		return Malformed, ""

@@ -49,9 +49,9 @@ func AskWhetherServed(before map[string]any, generation int64, now time.Time) ma
 	})
 }
 
-// Disputed reports whether a status says, or asks whether, nobody serves the resource.
+// SaysNotServed reports whether a status says, or asks whether, nobody serves the resource.
 // The process that serves the resource removes the condition.
-func Disputed(s map[string]any) bool {
+func SaysNotServed(s map[string]any) bool {
 	c := Condition(s, ConditionPackageBroken)
 	return c != nil && (c.Reason == brokenUnserved || c.Reason == brokenAsking)
 }

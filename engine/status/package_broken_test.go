@@ -52,8 +52,8 @@ func TestBrokenPackageChangesWhatIsSaidAndNothingThatIsRemembered(t *testing.T) 
 		"good": {good, ready, false}, "asked": {asked, with("Unknown Asking"), true}, "said": {said, failed, true},
 		"served again": {again, ready, false}, "the last good one": {last, with("True LastGoodVersion"), false},
 	} {
-		if diff := cmp.Diff(row.want, conditionsOf(row.got)); diff != "" || status.Disputed(row.got) != row.disputed {
-			t.Errorf("%s: disputed %v (-want +got):\n%s", name, status.Disputed(row.got), diff)
+		if diff := cmp.Diff(row.want, conditionsOf(row.got)); diff != "" || status.SaysNotServed(row.got) != row.disputed {
+			t.Errorf("%s: disputed %v (-want +got):\n%s", name, status.SaysNotServed(row.got), diff)
 		}
 		for _, field := range []string{"inventory", "package", "components", "componentsReady", "url", "versions"} {
 			if diff := cmp.Diff(good[field], row.got[field]); diff != "" {

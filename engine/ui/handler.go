@@ -216,6 +216,6 @@ func (h *handler) tree(one explain.Resource) template.HTML {
 	in := func(colour string) func(string) string {
 		return func(s string) string { return colour + s + spanEnd }
 	}
-	text := one.Tree(explain.Ink{Good: in(good), Warn: in(warn), Bad: in(bad), Dim: in(dim), Bold: in(bold)}, h.Now())
+	text := one.Tree(explain.Palette{Good: in(good), Warn: in(warn), Bad: in(bad), Dim: in(dim), Bold: in(bold)}, h.Now())
 	return template.HTML(spans.Replace(template.HTMLEscapeString(text))) //nolint:gosec // the text is escaped; the spans are fixed
 }

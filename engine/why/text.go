@@ -15,7 +15,7 @@ import (
 const maxValue = 120
 
 // Text returns an answer for a person. now is the time from which ages are counted.
-func (a Answer) Text(ink explain.Ink, now time.Time) string {
+func (a Answer) Text(ink explain.Palette, now time.Time) string {
 	var b strings.Builder
 	head := ink.Bold(a.Kind + "/" + a.Name)
 	if a.Namespace != "" {
@@ -48,7 +48,7 @@ func (a Answer) Text(ink explain.Ink, now time.Time) string {
 	return b.String()
 }
 
-func heading(b *strings.Builder, ink explain.Ink, text string) { fmt.Fprintln(b, ink.Bold(text)) }
+func heading(b *strings.Builder, ink explain.Palette, text string) { fmt.Fprintln(b, ink.Bold(text)) }
 
 // equals returns a value behind a sign, or "".
 func equals(known bool, value any) string {
@@ -67,7 +67,7 @@ func equals(known bool, value any) string {
 }
 
 // text returns a line of the package.
-func (l Line) text(ink explain.Ink) string {
+func (l Line) text(ink explain.Palette) string {
 	return fmt.Sprintf("%s  %s", ink.Dim(fmt.Sprintf("%s:%d", l.File, l.Line)), redact.Printable(l.Text))
 }
 
@@ -93,7 +93,7 @@ func (s Source) origin() string {
 }
 
 // text writes what the cluster has.
-func (l *Live) text(b *strings.Builder, ink explain.Ink, written bool, now time.Time) {
+func (l *Live) text(b *strings.Builder, ink explain.Palette, written bool, now time.Time) {
 	heading(b, ink, "in the cluster")
 	value := strings.TrimPrefix(equals(true, l.Value), " =")
 	switch {

@@ -18,7 +18,7 @@ import (
 
 // History returns how a history reads the objects of caches.
 func (s Shared) History() history.Objects {
-	return history.Objects{Changes: s.unpacked.changes, Weigh: weigh}
+	return history.Objects{Changes: s.unpacked.changes, Size: weigh}
 }
 
 // weigh returns about what an object of a cache takes in memory.
