@@ -157,21 +157,21 @@ func (c *canary) inProgress() bool {
 // is reports whether it is that of a content.
 func (c *canary) is(digest string) bool { return c != nil && c.digest == digest }
 
-// A verdict is what is to become of a canary.
-type verdict int
+// A canaryAction is what is to become of a canary.
+type canaryAction int
 
-// The verdicts.
+// The actions.
 const (
-	// goesOn: it is not decided yet.
-	goesOn verdict = iota
-	// promotes: all resources may have the content.
-	promotes
-	// goesBack: no resource may have it.
-	goesBack
+	// continueCanary: it is not decided yet.
+	continueCanary canaryAction = iota
+	// promoteCanary: all resources may have the content.
+	promoteCanary
+	// rollBackCanary: no resource may have it.
+	rollBackCanary
 )
 
 // follow returns what a canary is now, and what is to become of it. It is a function of what it is given.
-func (c canary) follow(spec *CanarySpec, all []Resource, now time.Time) (canary, verdict) {
+func (c canary) follow(spec *CanarySpec, all []Resource, now time.Time) (canary, canaryAction) {
 	all = slices.DeleteFunc(slices.Clone(all), func(u Resource) bool { return u.Deleted })
 	if c.restored {
 		c.resumed, c.spent = now, c.judged.total
@@ -180,27 +180,27 @@ func (c canary) follow(spec *CanarySpec, all []Resource, now time.Time) (canary,
 	failed, changed, waits := c.count(all, spec.deadline(), now)
 	switch {
 	case len(all) == 0:
-		return c.turn(CanaryReady, now), promotes // there is nobody whom the content could harm
+		return c.turn(CanaryReady, now), promoteCanary // there is nobody whom the content could harm
 	case failed > 0:
 		c.why = failedText(failed)
-		return c, goesBack
+		return c, rollBackCanary
 	case c.total > 0 && c.ready == c.total:
 		c = c.turn(CanaryReady, now)
 		c.readySince = latest(c.readySince, changed)
 		if now.Sub(c.readySince) >= spec.readyFor() {
-			return c, promotes
+			return c, promoteCanary
 		}
-		return c, goesOn
+		return c, continueCanary
 	}
 	c = c.turn(CanaryProgressing, now)
 	if c.late == 0 && (c.total > 0 || c.carried(c.spent, spec.deadline())+c.present(now) < spec.deadline()) {
-		return c.note(waits, spec.deadline(), now), goesOn // one that is not reconciled yet says nothing about the content
+		return c.note(waits, spec.deadline(), now), continueCanary // one that is not reconciled yet says nothing about the content
 	}
 	c.why = fmt.Sprintf("%d of %d resources are ready after %s", c.ready, c.total, spec.deadline())
 	if c.total == 0 {
 		c.why = fmt.Sprintf("no resource could be tried within %s: none of those that may be chosen is ready with %s", spec.deadline(), c.from)
 	}
-	return c, goesBack
+	return c, rollBackCanary
 }
 
 // present returns for how long this process has judged the canary.

@@ -184,11 +184,11 @@ func TestAForgedTimeOfACanaryLeavesAMinuteAndNoMore(t *testing.T) {
 			spec.Deadline.Duration = row.deadline
 			for _, m := range []struct {
 				after time.Duration
-				want  verdict
-			}{{0, goesOn}, {row.ends - time.Second, goesOn}, {row.ends, goesBack}} {
-				var got verdict
+				want  canaryAction
+			}{{0, continueCanary}, {row.ends - time.Second, continueCanary}, {row.ends, rollBackCanary}} {
+				var got canaryAction
 				if c, got = c.follow(spec, all, at.Add(m.after)); got != m.want {
-					t.Errorf("%s: after %s the verdict is %d, want %d", row.reason, m.after, got, m.want)
+					t.Errorf("%s: after %s the action is %d, want %d", row.reason, m.after, got, m.want)
 				}
 			}
 		})

@@ -19,8 +19,8 @@ type Canary struct {
 	Selects func(Resource) bool
 }
 
-// A trial is a canary whose content the Server has.
-type trial struct {
+// A servedCanary is a canary in progress, as the Server has it.
+type servedCanary struct {
 	candidate Candidate
 	// both is the definition with which both versions can work.
 	both *definition
@@ -74,7 +74,7 @@ func (r *Reconciler) tryCanary(ctx context.Context, p Package, s *state, next Ca
 	case s.served.GroupVersionKind().GroupKind() != next.Program.GroupVersionKind().GroupKind():
 		return nil // it is taken over only once no resource is left
 	}
-	t := s.trial
+	t := s.servedCanary
 	if t == nil || t.candidate.Program.Digest() != digest {
 		both, err := bothDefinitions(s.crd, next.CRD)
 		if err == nil {
@@ -87,14 +87,14 @@ func (r *Reconciler) tryCanary(ctx context.Context, p Package, s *state, next Ca
 			return &problem{stage: holding, reason: ReasonCanaryIncompatible, person: true,
 				message: fmt.Sprintf("%s cannot be tried by a canary, because both versions would have one definition: %v; remove spec.canary to take it over for all resources", digest, err)}
 		}
-		t = &trial{candidate: next, both: both}
+		t = &servedCanary{candidate: next, both: both}
 	}
 	t.read, t.source = s.content, p.Source
 	return r.watchCanary(ctx, p, s, t)
 }
 
 // watchCanary takes the canary of a content one step further. It returns nil once all resources may have the content.
-func (r *Reconciler) watchCanary(ctx context.Context, p Package, s *state, t *trial) *problem {
+func (r *Reconciler) watchCanary(ctx context.Context, p Package, s *state, t *servedCanary) *problem {
 	digest := t.candidate.Program.Digest()
 	all, err := r.Server.Resources(ctx, s.served.GroupVersionKind())
 	if err != nil {
@@ -109,16 +109,16 @@ func (r *Reconciler) watchCanary(ctx context.Context, p Package, s *state, t *tr
 	if !was.is(digest) || !was.inProgress() {
 		was = &canary{digest: digest, from: s.served.Digest(), phase: CanaryProgressing, began: r.Now()}
 	}
-	now, verdict := was.follow(p.Canary, all, r.Now())
-	switch verdict {
-	case goesBack:
-		return r.goBack(ctx, p, s, now)
-	case promotes:
+	now, action := was.follow(p.Canary, all, r.Now())
+	switch action {
+	case rollBackCanary:
+		return r.rollBack(ctx, p, s, now)
+	case promoteCanary:
 		s.canary = &now
 		return nil
-	case goesOn:
+	case continueCanary:
 	}
-	s.canary, s.trial = &now, t
+	s.canary, s.servedCanary = &now, t
 	if err := r.serveCanary(ctx, p, s, all); err != nil {
 		return &problem{stage: holding, reason: ReasonCanaryProgressing, message: err.Error(), err: err}
 	}
@@ -131,11 +131,11 @@ func (r *Reconciler) serveCanary(ctx context.Context, p Package, s *state, all [
 	if err := errors.Join(r.define(ctx, p, s), r.keeper().keepTried(ctx, p, s)); err != nil {
 		return err
 	}
-	if selection := s.canary.selection(); s.trial.selection != selection {
-		if err := r.Versions.Canary(ctx, s.served, s.canary.version(s.trial.candidate.Program)); err != nil {
+	if selection := s.canary.selection(); s.servedCanary.selection != selection {
+		if err := r.Versions.Canary(ctx, s.served, s.canary.version(s.servedCanary.candidate.Program)); err != nil {
 			return err
 		}
-		s.trial.selection = selection
+		s.servedCanary.selection = selection
 		return nil
 	}
 	// A resource that has become ready meanwhile may have had no event since.
@@ -167,9 +167,9 @@ func (c canary) selection() string {
 	return "none"
 }
 
-// goBack has all resources reconciled with the version before, and remembers that.
-func (r *Reconciler) goBack(ctx context.Context, p Package, s *state, c canary) *problem {
-	if err := r.endTrial(ctx, s); err != nil {
+// rollBack has all resources reconciled with the version before, and remembers that.
+func (r *Reconciler) rollBack(ctx context.Context, p Package, s *state, c canary) *problem {
+	if err := r.withdrawCanary(ctx, s); err != nil {
 		return &problem{stage: holding, reason: ReasonCanaryProgressing, message: err.Error(), err: err}
 	}
 	r.endCanary(p, s, c, CanaryRolledBack)
@@ -177,15 +177,15 @@ func (r *Reconciler) goBack(ctx context.Context, p Package, s *state, c canary) 
 	return s.canary.problem()
 }
 
-// endTrial has the Server reconcile all resources with the version that is served.
-func (r *Reconciler) endTrial(ctx context.Context, s *state) error {
-	if s.trial == nil {
+// withdrawCanary has the Server reconcile all resources with the version that is served.
+func (r *Reconciler) withdrawCanary(ctx context.Context, s *state) error {
+	if s.servedCanary == nil {
 		return nil
 	}
 	if err := r.Versions.Canary(ctx, s.served, nil); err != nil {
 		return err
 	}
-	s.trial = nil
+	s.servedCanary = nil
 	return nil
 }
 
@@ -197,7 +197,7 @@ func (r *Reconciler) dropCanary(ctx context.Context, p Package, s *state) *probl
 	if s.canary.phase == CanaryRolledBack && s.content.digest() == "" {
 		return nil // the same content may come back
 	}
-	if err := r.endTrial(ctx, s); err != nil {
+	if err := r.withdrawCanary(ctx, s); err != nil {
 		return &problem{stage: holding, reason: ReasonCanaryProgressing, message: err.Error(), err: err}
 	}
 	if s.canary.inProgress() {
@@ -211,7 +211,7 @@ func (r *Reconciler) dropCanary(ctx context.Context, p Package, s *state) *probl
 // not approved any more, the canary ends. If the source cannot be read, it goes on: whether its content is good does not depend on that.
 func (r *Reconciler) canaryWithoutContent(ctx context.Context, p Package, s *state, out *result) {
 	var wrong *problem
-	t := s.trial
+	t := s.servedCanary
 	switch {
 	case s.served == nil, out.problem.stage != reading && out.problem.err != nil:
 		return
@@ -243,13 +243,13 @@ func (r *Reconciler) canaryWithoutContent(ctx context.Context, p Package, s *sta
 }
 
 // isIn reports whether the content is what a source has that cannot be read now, for all that is known of it.
-func (t *trial) isIn(in Source, unread content) bool {
+func (t *servedCanary) isIn(in Source, unread content) bool {
 	return t.read.snapshot != nil && reflect.DeepEqual(t.source, in) && (unread.version == "" || unread.version == t.read.version)
 }
 
 // promoted notes that all resources have the content of a canary.
 func (r *Reconciler) promoted(p Package, s *state) {
-	s.trial = nil
+	s.servedCanary = nil
 	if !s.canary.inProgress() || !s.canary.is(s.served.Digest()) {
 		s.canary = nil // a person has taken spec.canary away
 		return
@@ -272,7 +272,7 @@ func (r *Reconciler) endCanary(p Package, s *state, c canary, how CanaryPhase) {
 func observe(by Observer, p Package, s *state) {
 	switch {
 	case by == nil:
-	case s.trial != nil && s.canary.inProgress():
+	case s.servedCanary != nil && s.canary.inProgress():
 		by.Canary(p.Name, s.canary.total, s.canary.ready)
 	default:
 		by.NoCanary(p.Name)
@@ -281,14 +281,14 @@ func observe(by Observer, p Package, s *state) {
 
 // resume returns the canary with which the version that was accepted last is to be served after a restart, or nil. Until the
 // content of the canary is there, nothing is served: its resources would go back, and change twice.
-func (r *Reconciler) resume(ctx context.Context, p Package, s *state, base Candidate, out *result) (*trial, error) {
+func (r *Reconciler) resume(ctx context.Context, p Package, s *state, base Candidate, out *result) (*servedCanary, error) {
 	c := s.canary
 	if p.Canary == nil || !c.inProgress() || c.from != base.Program.Digest() {
 		return nil, nil
 	}
 	if out.problem.reason == ReasonFetching {
 		out.pending = true // the end of the fetch is an event
-		r.first.came(p.Name)
+		r.first.noteContent(p.Name)
 		return nil, nil
 	}
 	if !c.is(s.content.digest()) {
@@ -310,5 +310,5 @@ func (r *Reconciler) resume(ctx context.Context, p Package, s *state, base Candi
 			return nil, errors.Join(errors.New("package "+p.Name), err)
 		}
 	}
-	return &trial{candidate: exam.candidate, both: both, selection: c.selection()}, nil
+	return &servedCanary{candidate: exam.candidate, both: both, selection: c.selection()}, nil
 }

@@ -84,43 +84,43 @@ func TestWhatACanaryIsAndWhatBecomesOfIt(t *testing.T) {
 		spec      *CanarySpec
 		resources []Resource
 		after     time.Duration
-		want      verdict
+		want      canaryAction
 		phase     CanaryPhase
 		chosen    []string
 		why       string
 	}{
-		"nobody":                                   {"there is nobody whom it could harm", fresh, share("10%"), nil, 0, promotes, CanaryReady, nil, ""},
-		"everybody is about to go":                 {"deleted resources get nothing new", fresh, share("10%"), all("old", deleted), 0, promotes, CanaryReady, nil, ""},
-		"the beginning":                            {"a tenth of ten is one", fresh, share("10%"), all("old"), 0, goesOn, CanaryProgressing, names[:1], ""},
-		"a share that is no whole number":          {"it is rounded up", fresh, share("11%"), all("old"), 0, goesOn, CanaryProgressing, names[:2], ""},
-		"a share of one resource":                  {"it is at least one", fresh, share("1%"), all("old")[:1], 0, goesOn, CanaryProgressing, names[:1], ""},
-		"everybody":                                {"a share may be all", fresh, share("100%"), all("old"), 0, goesOn, CanaryProgressing, names, ""},
-		"one that is not ready":                    {"it would say nothing about the content", fresh, share("10%"), with(all("old"), 0, "old", waiting), 0, goesOn, CanaryProgressing, names[1:2], ""},
-		"one that is paused":                       {"it would not be reconciled", fresh, share("10%"), with(all("old"), 0, "old", paused), 0, goesOn, CanaryProgressing, names[1:2], ""},
-		"none is ready":                            {"one of them may become so", fresh, share("10%"), all("old", waiting), 0, goesOn, CanaryProgressing, nil, ""},
-		"none is ready for long":                   {"it would wait for ever", fresh, share("10%"), all("old", waiting), 10 * time.Minute, goesBack, CanaryProgressing, nil, "no resource could be tried within 10m0s: none of those that may be chosen is ready with old"},
-		"it is ready":                              {"it has to be ready for some time", fresh, share("10%"), with(all("old"), 0, "new"), time.Minute, goesOn, CanaryReady, names[:1], ""},
-		"it is ready for long enough":              {"the others follow", ready, share("10%"), with(all("old"), 0, "new"), time.Minute, promotes, CanaryReady, names[:1], ""},
-		"it was unready in between":                {"the time begins with the last change that its condition knows", ready, share("10%"), with(all("old"), 0, "new", func(u *Resource) { u.Changed = began.Add(30 * time.Second) }), time.Minute, goesOn, CanaryReady, names[:1], ""},
-		"a change in the future":                   {"who writes a status may write any time, and the canary must end", ready, share("10%"), with(all("old"), 0, "new", func(u *Resource) { u.Changed = began.Add(time.Hour) }), time.Minute, goesOn, CanaryReady, names[:1], ""},
-		"it is not ready any more":                 {"the time begins anew", ready, share("10%"), with(all("old"), 0, "new", waiting), time.Minute, goesOn, CanaryProgressing, names[:1], ""},
-		"it fails":                                 {"it goes back at once", ready, share("10%"), with(all("old"), 0, "new", failing), time.Second, goesBack, CanaryReady, names[:1], "1 resource has failed"},
-		"another one fails":                        {"it has not got the content", ready, share("10%"), with(with(all("old"), 0, "new"), 5, "old", failing), time.Minute, promotes, CanaryReady, names[:1], ""},
-		"it is not ready by the deadline":          {"it goes back", fresh, share("10%"), with(all("old"), 0, "new", waiting), 10 * time.Minute, goesBack, CanaryProgressing, names[:1], "0 of 1 resources are ready after 10m0s"},
-		"it became ready just before the deadline": {"it gets the time to stay ready", ready, share("10%"), with(all("old"), 0, "new", func(u *Resource) { u.Changed = began.Add(599 * time.Second) }), 10 * time.Minute, goesOn, CanaryReady, names[:1], ""},
-		"one is paused before it is ready":         {"it has the content, and a pause proves nothing", ready, share("20%"), with(with(all("old"), 0, "new"), 1, "new", waiting, paused), time.Minute, goesOn, CanaryProgressing, names[:2], ""},
-		"one is paused after it has failed":        {"the content has made it fail", ready, share("20%"), with(with(all("old"), 0, "new"), 1, "new", failing, paused), time.Minute, goesBack, CanaryReady, names[:2], "1 resource has failed"},
-		"one is paused while it is ready":          {"it has proven what it can", ready, share("20%"), with(with(all("old"), 0, "new"), 1, "new", paused), time.Minute, promotes, CanaryReady, names[:2], ""},
-		"one is pinned before it is ready":         {"as long as it has the content, it counts", ready, share("20%"), with(with(all("old"), 0, "new"), 1, "new", waiting, pinnedTo("old")), time.Minute, goesOn, CanaryProgressing, names[:2], ""},
-		"one loses its label before it is ready":   {"who has got the content keeps it", ready, bySelector(), with(with(all("old"), 0, "new", labelled), 1, "new", waiting), time.Minute, goesOn, CanaryProgressing, names[:2], ""},
-		"by labels":                                {"nobody else is chosen", fresh, bySelector(), with(all("old"), 7, "old", labelled), 0, goesOn, CanaryProgressing, names[7:8], ""},
-		"by labels that nobody has":                {"somebody may get them", fresh, bySelector(), all("old"), 0, goesOn, CanaryProgressing, nil, ""},
+		"nobody":                                   {"there is nobody whom it could harm", fresh, share("10%"), nil, 0, promoteCanary, CanaryReady, nil, ""},
+		"everybody is about to go":                 {"deleted resources get nothing new", fresh, share("10%"), all("old", deleted), 0, promoteCanary, CanaryReady, nil, ""},
+		"the beginning":                            {"a tenth of ten is one", fresh, share("10%"), all("old"), 0, continueCanary, CanaryProgressing, names[:1], ""},
+		"a share that is no whole number":          {"it is rounded up", fresh, share("11%"), all("old"), 0, continueCanary, CanaryProgressing, names[:2], ""},
+		"a share of one resource":                  {"it is at least one", fresh, share("1%"), all("old")[:1], 0, continueCanary, CanaryProgressing, names[:1], ""},
+		"everybody":                                {"a share may be all", fresh, share("100%"), all("old"), 0, continueCanary, CanaryProgressing, names, ""},
+		"one that is not ready":                    {"it would say nothing about the content", fresh, share("10%"), with(all("old"), 0, "old", waiting), 0, continueCanary, CanaryProgressing, names[1:2], ""},
+		"one that is paused":                       {"it would not be reconciled", fresh, share("10%"), with(all("old"), 0, "old", paused), 0, continueCanary, CanaryProgressing, names[1:2], ""},
+		"none is ready":                            {"one of them may become so", fresh, share("10%"), all("old", waiting), 0, continueCanary, CanaryProgressing, nil, ""},
+		"none is ready for long":                   {"it would wait for ever", fresh, share("10%"), all("old", waiting), 10 * time.Minute, rollBackCanary, CanaryProgressing, nil, "no resource could be tried within 10m0s: none of those that may be chosen is ready with old"},
+		"it is ready":                              {"it has to be ready for some time", fresh, share("10%"), with(all("old"), 0, "new"), time.Minute, continueCanary, CanaryReady, names[:1], ""},
+		"it is ready for long enough":              {"the others follow", ready, share("10%"), with(all("old"), 0, "new"), time.Minute, promoteCanary, CanaryReady, names[:1], ""},
+		"it was unready in between":                {"the time begins with the last change that its condition knows", ready, share("10%"), with(all("old"), 0, "new", func(u *Resource) { u.Changed = began.Add(30 * time.Second) }), time.Minute, continueCanary, CanaryReady, names[:1], ""},
+		"a change in the future":                   {"who writes a status may write any time, and the canary must end", ready, share("10%"), with(all("old"), 0, "new", func(u *Resource) { u.Changed = began.Add(time.Hour) }), time.Minute, continueCanary, CanaryReady, names[:1], ""},
+		"it is not ready any more":                 {"the time begins anew", ready, share("10%"), with(all("old"), 0, "new", waiting), time.Minute, continueCanary, CanaryProgressing, names[:1], ""},
+		"it fails":                                 {"it goes back at once", ready, share("10%"), with(all("old"), 0, "new", failing), time.Second, rollBackCanary, CanaryReady, names[:1], "1 resource has failed"},
+		"another one fails":                        {"it has not got the content", ready, share("10%"), with(with(all("old"), 0, "new"), 5, "old", failing), time.Minute, promoteCanary, CanaryReady, names[:1], ""},
+		"it is not ready by the deadline":          {"it goes back", fresh, share("10%"), with(all("old"), 0, "new", waiting), 10 * time.Minute, rollBackCanary, CanaryProgressing, names[:1], "0 of 1 resources are ready after 10m0s"},
+		"it became ready just before the deadline": {"it gets the time to stay ready", ready, share("10%"), with(all("old"), 0, "new", func(u *Resource) { u.Changed = began.Add(599 * time.Second) }), 10 * time.Minute, continueCanary, CanaryReady, names[:1], ""},
+		"one is paused before it is ready":         {"it has the content, and a pause proves nothing", ready, share("20%"), with(with(all("old"), 0, "new"), 1, "new", waiting, paused), time.Minute, continueCanary, CanaryProgressing, names[:2], ""},
+		"one is paused after it has failed":        {"the content has made it fail", ready, share("20%"), with(with(all("old"), 0, "new"), 1, "new", failing, paused), time.Minute, rollBackCanary, CanaryReady, names[:2], "1 resource has failed"},
+		"one is paused while it is ready":          {"it has proven what it can", ready, share("20%"), with(with(all("old"), 0, "new"), 1, "new", paused), time.Minute, promoteCanary, CanaryReady, names[:2], ""},
+		"one is pinned before it is ready":         {"as long as it has the content, it counts", ready, share("20%"), with(with(all("old"), 0, "new"), 1, "new", waiting, pinnedTo("old")), time.Minute, continueCanary, CanaryProgressing, names[:2], ""},
+		"one loses its label before it is ready":   {"who has got the content keeps it", ready, bySelector(), with(with(all("old"), 0, "new", labelled), 1, "new", waiting), time.Minute, continueCanary, CanaryProgressing, names[:2], ""},
+		"by labels":                                {"nobody else is chosen", fresh, bySelector(), with(all("old"), 7, "old", labelled), 0, continueCanary, CanaryProgressing, names[7:8], ""},
+		"by labels that nobody has":                {"somebody may get them", fresh, bySelector(), all("old"), 0, continueCanary, CanaryProgressing, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, verdict := row.was.follow(row.spec, row.resources, began.Add(row.after))
-			if verdict != row.want || got.phase != row.phase || got.why != row.why {
-				t.Errorf("%s: it is %s, verdict %d, because %q; want %s, %d, %q", row.reason, got.phase, verdict, got.why, row.phase, row.want, row.why)
+			got, action := row.was.follow(row.spec, row.resources, began.Add(row.after))
+			if action != row.want || got.phase != row.phase || got.why != row.why {
+				t.Errorf("%s: it is %s, action %d, because %q; want %s, %d, %q", row.reason, got.phase, action, got.why, row.phase, row.want, row.why)
 			}
 			var chosen []string
 			for _, u := range row.resources {
@@ -142,7 +142,7 @@ func TestEachResourceOfACanaryHasADeadlineOfItsOwn(t *testing.T) {
 	type moment struct {
 		at            time.Duration
 		first, second Resource
-		want          verdict
+		want          canaryAction
 	}
 	is := func(at int, digest string, change ...func(*Resource)) Resource {
 		return resource(names[at], digest, append([]func(*Resource){labelled}, change...)...)
@@ -157,56 +157,56 @@ func TestEachResourceOfACanaryHasADeadlineOfItsOwn(t *testing.T) {
 		moments  []moment
 	}{
 		"none is late": {"all have been ready for long", false, []moment{
-			{0, is(0, "old"), none, goesOn}, {minute, is(0, "new"), none, goesOn}, {11 * minute, is(0, "new"), none, goesOn},
+			{0, is(0, "old"), none, continueCanary}, {minute, is(0, "new"), none, continueCanary}, {11 * minute, is(0, "new"), none, continueCanary},
 		}},
 		"one that is created after the deadline": {"it has just begun", false, []moment{
-			{0, is(0, "old"), none, goesOn}, {minute, is(0, "new"), none, goesOn},
-			{11 * minute, is(0, "new"), is(1, "old"), goesOn},
-			{12 * minute, is(0, "new"), is(1, "new", waiting), goesOn},
-			{20 * minute, is(0, "new"), is(1, "new", waiting), goesOn},
-			{21 * minute, is(0, "new"), is(1, "new", waiting), goesBack},
+			{0, is(0, "old"), none, continueCanary}, {minute, is(0, "new"), none, continueCanary},
+			{11 * minute, is(0, "new"), is(1, "old"), continueCanary},
+			{12 * minute, is(0, "new"), is(1, "new", waiting), continueCanary},
+			{20 * minute, is(0, "new"), is(1, "new", waiting), continueCanary},
+			{21 * minute, is(0, "new"), is(1, "new", waiting), rollBackCanary},
 		}},
 		"one that is not reconciled": {"the queue says nothing about the content", false, []moment{
-			{0, is(0, "old"), is(1, "old"), goesOn}, {11 * minute, is(0, "new"), is(1, "old"), goesOn}, {99 * minute, is(0, "new"), is(1, "old"), goesOn},
+			{0, is(0, "old"), is(1, "old"), continueCanary}, {11 * minute, is(0, "new"), is(1, "old"), continueCanary}, {99 * minute, is(0, "new"), is(1, "old"), continueCanary},
 		}},
 		"one that its user edits after the deadline": {"it was ready with the content", false, []moment{
-			{0, is(0, "old"), none, goesOn}, {11 * minute, is(0, "new"), none, goesOn},
-			{12 * minute, is(0, "new", waiting, since(12*minute)), none, goesOn},
-			{20 * minute, is(0, "new", waiting, since(12*minute)), none, goesOn},
-			{21 * minute, is(0, "new", waiting, since(12*minute)), none, goesBack},
+			{0, is(0, "old"), none, continueCanary}, {11 * minute, is(0, "new"), none, continueCanary},
+			{12 * minute, is(0, "new", waiting, since(12*minute)), none, continueCanary},
+			{20 * minute, is(0, "new", waiting, since(12*minute)), none, continueCanary},
+			{21 * minute, is(0, "new", waiting, since(12*minute)), none, rollBackCanary},
 		}},
 		"one that says it has just changed": {"who writes a status may write any time", false, []moment{
-			{0, is(0, "old"), none, goesOn},
-			{9 * minute, is(0, "new", waiting, since(9*minute)), none, goesOn},
-			{10 * minute, is(0, "new", waiting, since(10*minute)), none, goesBack},
+			{0, is(0, "old"), none, continueCanary},
+			{9 * minute, is(0, "new", waiting, since(9*minute)), none, continueCanary},
+			{10 * minute, is(0, "new", waiting, since(10*minute)), none, rollBackCanary},
 		}},
 		"one that is known by its status alone": {"it has had the content since the canary began", false, []moment{
-			{9 * minute, is(0, "new", waiting), none, goesOn}, {10 * minute, is(0, "new", waiting), none, goesBack},
+			{9 * minute, is(0, "new", waiting), none, continueCanary}, {10 * minute, is(0, "new", waiting), none, rollBackCanary},
 		}},
 		"one of a process that begins before the deadline": {"nobody knows how long the process before has been gone", true, []moment{
-			{9 * minute, is(0, "new", waiting), none, goesOn},
-			{18 * minute, is(0, "new", waiting), none, goesOn},
-			{19 * minute, is(0, "new", waiting), none, goesBack},
+			{9 * minute, is(0, "new", waiting), none, continueCanary},
+			{18 * minute, is(0, "new", waiting), none, continueCanary},
+			{19 * minute, is(0, "new", waiting), none, rollBackCanary},
 		}},
 		"one of a process that begins after the deadline": {"nobody has reconciled it meanwhile, and it is late if that does not help", true, []moment{
-			{60 * minute, is(0, "new", waiting), none, goesOn},
-			{69 * minute, is(0, "new", waiting), none, goesOn},
-			{70 * minute, is(0, "new", waiting), none, goesBack},
+			{60 * minute, is(0, "new", waiting), none, continueCanary},
+			{69 * minute, is(0, "new", waiting), none, continueCanary},
+			{70 * minute, is(0, "new", waiting), none, rollBackCanary},
 		}},
 		"a good one of a process that begins after the deadline": {"its condition is from before the outage until it is reconciled", true, []moment{
-			{60 * minute, is(0, "new", waiting), none, goesOn},
-			{61 * minute, is(0, "new", since(61*minute)), none, goesOn},
-			{75 * minute, is(0, "new", since(61*minute)), none, goesOn},
+			{60 * minute, is(0, "new", waiting), none, continueCanary},
+			{61 * minute, is(0, "new", since(61*minute)), none, continueCanary},
+			{75 * minute, is(0, "new", since(61*minute)), none, continueCanary},
 		}},
 		"none that could be tried, in a process that begins after the deadline": {"somebody may become ready without the outage", true, []moment{
-			{60 * minute, is(0, "old", waiting), is(1, "old", waiting), goesOn},
-			{69 * minute, is(0, "old", waiting), is(1, "old", waiting), goesOn},
-			{70 * minute, is(0, "old", waiting), is(1, "old", waiting), goesBack},
+			{60 * minute, is(0, "old", waiting), is(1, "old", waiting), continueCanary},
+			{69 * minute, is(0, "old", waiting), is(1, "old", waiting), continueCanary},
+			{70 * minute, is(0, "old", waiting), is(1, "old", waiting), rollBackCanary},
 		}},
 		"one that was ready before a restart": {"its condition says until when", true, []moment{
-			{11 * minute, is(0, "new", waiting, since(11*minute)), none, goesOn},
-			{20 * minute, is(0, "new", waiting, since(20*minute)), none, goesOn},
-			{21 * minute, is(0, "new", waiting, since(21*minute)), none, goesBack},
+			{11 * minute, is(0, "new", waiting, since(11*minute)), none, continueCanary},
+			{20 * minute, is(0, "new", waiting, since(20*minute)), none, continueCanary},
+			{21 * minute, is(0, "new", waiting, since(21*minute)), none, rollBackCanary},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,9 +215,9 @@ func TestEachResourceOfACanaryHasADeadlineOfItsOwn(t *testing.T) {
 			spec.ReadyFor = &metav1.Duration{Duration: 100 * time.Hour}
 			c := canary{digest: "new", from: "old", phase: CanaryProgressing, began: began, restored: row.restored}
 			for _, m := range row.moments {
-				var got verdict
+				var got canaryAction
 				if c, got = c.follow(spec, []Resource{m.first, m.second}, began.Add(m.at)); got != m.want {
-					t.Errorf("%s: after %s the verdict is %d, want %d: %q %v", row.reason, m.at, got, m.want, c.why, c.unready)
+					t.Errorf("%s: after %s the action is %d, want %d: %q %v", row.reason, m.at, got, m.want, c.why, c.unready)
 				}
 			}
 		})
@@ -285,8 +285,8 @@ func TestAForgedStatusExtendsAndPromotesNoCanary(t *testing.T) {
 					t.Errorf("%s: %s would get the content by the status alone", row.reason, u)
 				}
 			}
-			got, verdict := c.follow(share("10%"), all, began)
-			if verdict == promotes || got.began.After(began) {
+			got, action := c.follow(share("10%"), all, began)
+			if action == promoteCanary || got.began.After(began) {
 				t.Errorf("%s: it is promoted, or began at %s", row.reason, got.began)
 			}
 			var chosen []string
@@ -300,7 +300,7 @@ func TestAForgedStatusExtendsAndPromotesNoCanary(t *testing.T) {
 			}
 			done := slices.Clone(all)
 			done[0] = resource(names[0], "new")
-			if _, verdict := c.follow(share("10%"), done, began.Add(time.Second)); verdict == promotes {
+			if _, action := c.follow(share("10%"), done, began.Add(time.Second)); action == promoteCanary {
 				t.Errorf("%s: it is promoted after a second", row.reason)
 			}
 		})

@@ -89,7 +89,7 @@ func (e *KindHeldError) Error() string {
 }
 
 // install writes the definition of a Package. It errors with a KindHeldError if the present one is that of a
-// Package that this operator does not select: the operator of that Package knows nothing of claims here. Who follows waits for it.
+// Package that this operator does not select: the operator of that Package knows nothing of claims here. A process that follows only waits until another one has written it.
 func (r *Reconciler) install(ctx context.Context, p Package, s *state, definition *apiextensionsv1.CustomResourceDefinition) error {
 	if s.follows {
 		return r.Examiner.AwaitCRD(ctx, definition)

@@ -36,7 +36,7 @@ func (e *examination) foundFaults() bool {
 
 // again returns after what time a check that was ended is repeated. One that is always ended takes ever less
 // of the time of others.
-func (e *examination) again() time.Duration { return doubled(examineAgain, examineSeldom, e.tries) }
+func (e *examination) again() time.Duration { return doubled(examineAgain, maxExamineDelay, e.tries) }
 
 // examine returns the examination of a content, which it begins if there is none.
 func (r *Reconciler) examine(ctx context.Context, p Package, s *state, snapshot *source.Snapshot) (*examination, error) {
@@ -59,7 +59,7 @@ func (r *Reconciler) examine(ctx context.Context, p Package, s *state, snapshot 
 	}
 	s.keepExams(wanted...)
 	s.exams[digest] = r.examiner().begin(ctx, p.Name, snapshot, urgent, before)
-	r.first.came(p.Name)
+	r.first.noteContent(p.Name)
 	return s.exams[digest], nil
 }
 
@@ -89,7 +89,7 @@ func (x examiner) begin(ctx context.Context, name string, snapshot *source.Snaps
 	return e
 }
 
-// run examines a content when it is its turn, and has the Package stepped then.
+// run examines a content when it is its turn, and has the Package reconciled then.
 func (x examiner) run(ctx context.Context, name string, e *examination, mine *queued, snapshot *source.Snapshot) {
 	defer e.cancel()
 	end, err := x.queue.take(ctx, mine, x.Slots(), x.first.incomplete)

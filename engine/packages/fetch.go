@@ -101,7 +101,7 @@ func (src sources) endOfFetch(p Package, s *state) {
 	f := s.fetch
 	s.fetch = nil
 	if f.err != nil {
-		s.content.problem, s.content.askAgain = notFetched(f.err), src.now().Add(jitter(doubled(fetchAgain, fetchSeldom, s.content.tries)))
+		s.content.problem, s.content.askAgain = notFetched(f.err), src.now().Add(jitter(doubled(fetchAgain, maxFetchDelay, s.content.tries)))
 		s.content.tries++
 		return
 	}

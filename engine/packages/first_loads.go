@@ -13,7 +13,7 @@ type firstLoads struct {
 	done     map[string]bool
 	all      chan struct{}
 	// awaited says that expected is about to be known, and arrived has the Packages whose content is known,
-	// or that have been tried. waiting is called when it changes.
+	// or that have been tried. changed is called when incomplete may report something else than before.
 	awaited bool
 	arrived map[string]bool
 	changed func()
@@ -39,7 +39,7 @@ func (r *Reconciler) Loaded() <-chan struct{} {
 // Expect says which Packages exist at the start.
 func (r *Reconciler) Expect(names []string) {
 	r.first.expect(names)
-	r.first.announce()
+	r.first.notify()
 }
 
 func (f *firstLoads) expect(names []string) {
@@ -56,7 +56,7 @@ func (f *firstLoads) expect(names []string) {
 
 // tried says that a Package has been tried.
 func (f *firstLoads) tried(name string) {
-	f.came(name)
+	f.noteContent(name)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.expected == nil {
@@ -70,8 +70,8 @@ func (f *firstLoads) tried(name string) {
 	f.closeIfEmpty()
 }
 
-// came says that the content of a Package is known.
-func (f *firstLoads) came(name string) {
+// noteContent says that the content of a Package is known.
+func (f *firstLoads) noteContent(name string) {
 	f.mu.Lock()
 	known := f.arrived[name] || !f.awaited
 	if !known {
@@ -82,12 +82,12 @@ func (f *firstLoads) came(name string) {
 	}
 	f.mu.Unlock()
 	if !known {
-		f.announce()
+		f.notify()
 	}
 }
 
-// announce says that incomplete may have changed.
-func (f *firstLoads) announce() {
+// notify calls changed.
+func (f *firstLoads) notify() {
 	f.mu.Lock()
 	changed := f.changed
 	f.mu.Unlock()

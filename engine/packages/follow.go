@@ -31,8 +31,8 @@ type published struct {
 	digest string
 	// canary is what is tried, or nil.
 	canary *canary
-	// told is what the resources are told is wrong with the present content, or "".
-	told string
+	// faultText is what the resources are told is wrong with the present content, or "".
+	faultText string
 }
 
 // publishedBy reads what the process that reconciles Packages has written. The selector of a canary is in the spec; one that this process
@@ -43,7 +43,7 @@ func publishedBy(p Package, s *state, now time.Time) published {
 	if digest == "" && isUndecided(is) && s.served != nil {
 		digest = s.served.Digest()
 	}
-	out := published{digest: digest, told: toldBy(p.Name, is)}
+	out := published{digest: digest, faultText: faultTextOf(p.Name, is)}
 	c := restoredCanary(p, now)
 	if digest == "" || !c.inProgress() || c.from != digest {
 		return out
@@ -68,16 +68,16 @@ func isObserved(p Package, is map[string]any) bool {
 	return generation == p.object.GetGeneration()
 }
 
-// quiet are the reasons of which resources are told nothing: there is nothing wrong with the content.
-var quiet = []Reason{
+// reasonsNotReported are the reasons of which resources are told nothing: there is nothing wrong with the content.
+var reasonsNotReported = []Reason{
 	ReasonServed, ReasonFetching, ReasonRegistryUnavailable, ReasonDeleting, ReasonPaused, ReasonAwaitingApproval, ReasonPlanning, ReasonLimitExceeded, ReasonPlanFailed,
 	ReasonCanaryProgressing, ReasonCanaryReady, ReasonCanaryRolledBack, ReasonCanaryIncompatible, ReasonRightsMissing,
 }
 
-// toldBy returns what the resources of a Package are told according to its status, as location does.
-func toldBy(name string, is map[string]any) string {
+// faultTextOf returns what the resources of a Package are told according to its status, as location does.
+func faultTextOf(name string, is map[string]any) string {
 	ready := status.Condition(is, status.ConditionReady)
-	if ready == nil || ready.Status == metav1.ConditionTrue || slices.Contains(quiet, Reason(ready.Reason)) {
+	if ready == nil || ready.Status == metav1.ConditionTrue || slices.Contains(reasonsNotReported, Reason(ready.Reason)) {
 		return ""
 	}
 	where := ready.Reason
@@ -104,7 +104,7 @@ func (r *Reconciler) Follow(ctx context.Context, key types.NamespacedName) (time
 	account, unknown := accountOf(p.object, r.Namespace)
 	if unknown != nil {
 		defer tried(name)
-		r.Log.Info("a Package cannot be read, what is served of it stays", "package", name, "error", errors.Join(unknown, wrong).Error())
+		r.Log.Info("the spec of a Package cannot be read; the version that is served keeps running", "package", name, "error", errors.Join(unknown, wrong).Error())
 		return 0, nil
 	}
 	s, err := r.stateOf(ctx, p, account, nil)
@@ -125,7 +125,7 @@ func (r *Reconciler) Follow(ctx context.Context, key types.NamespacedName) (time
 		return 0, fmt.Errorf("following package %s: %w", name, err)
 	}
 	switch {
-	case s.trial != nil:
+	case s.servedCanary != nil:
 		return canaryAgain, nil // a resource may become ready without an event
 	case s.served != nil:
 		return countAgain, nil // resources may be pinned
@@ -143,14 +143,14 @@ func (s *state) followUnread(log logr.Logger, p *Package, wrong error) {
 	p.Canary = nil
 	if generation := p.object.GetGeneration(); s.unread != generation {
 		s.unread = generation
-		log.Info("the spec of a Package cannot be read, what its status says is followed", "package", p.Name, "error", wrong.Error())
+		log.Info("the spec of a Package cannot be read; its status says what is served", "package", p.Name, "error", wrong.Error())
 	}
 }
 
 // followTo serves what was published. It reports whether an examination has to end first.
 func (r *Reconciler) followTo(ctx context.Context, p Package, s *state, to published) (pending bool, err error) {
 	if to.digest == "" {
-		return false, r.followToNothing(ctx, p, s, to.told)
+		return false, r.followToNothing(ctx, p, s, to.faultText)
 	}
 	next, pending, err := r.load(ctx, p, s, to)
 	if err != nil || pending {
@@ -159,29 +159,29 @@ func (r *Reconciler) followTo(ctx context.Context, p Package, s *state, to publi
 	if err := r.followVersion(ctx, p, s, to, next); err != nil {
 		return false, err
 	}
-	if s.outdated != to.told {
-		if err := r.Server.ReportOutdated(ctx, s.served, to.told); err != nil {
+	if s.outdated != to.faultText {
+		if err := r.Server.ReportOutdated(ctx, s.served, to.faultText); err != nil {
 			return false, err
 		}
-		s.outdated = to.told
+		s.outdated = to.faultText
 	}
 	return false, errors.Join(r.followCanary(ctx, p, s, to.canary, next.canary), next.unusable)
 }
 
 // followToNothing serves nothing, and has the resources say why.
-func (r *Reconciler) followToNothing(ctx context.Context, p Package, s *state, told string) error {
+func (r *Reconciler) followToNothing(ctx context.Context, p Package, s *state, faultText string) error {
 	if err := r.withdraw(ctx, p.Name, s); err != nil {
 		return err
 	}
-	r.claims.only(p.Name, schema.GroupKind{})             // another Package may serve its kind
-	if told == "" || told == s.broken || r.Holds != nil { // Reconcile says it once this process leads
+	r.claims.only(p.Name, schema.GroupKind{})                       // another Package may serve its kind
+	if faultText == "" || faultText == s.broken || r.Holds != nil { // Reconcile says it once this process leads
 		return nil
 	}
 	if err := r.actAsDefined(ctx, p); err != nil {
 		return err
 	}
-	r.Server.ReportBroken(p.origin(), p.Name, told)
-	s.broken = told
+	r.Server.ReportBroken(p.origin(), p.Name, faultText)
+	s.broken = faultText
 	return nil
 }
 
@@ -205,7 +205,7 @@ func (e *unusableContentError) Unwrap() error { return e.why }
 
 // load examines the contents of what was published.
 func (r *Reconciler) load(ctx context.Context, p Package, s *state, to published) (out loaded, pending bool, err error) {
-	if to.canary != nil && (s.trial == nil || s.trial.candidate.Program.Digest() != to.canary.digest) {
+	if to.canary != nil && (s.servedCanary == nil || s.servedCanary.candidate.Program.Digest() != to.canary.digest) {
 		v, err := r.keeper().readTried(ctx, p, to.canary.digest)
 		if err != nil {
 			return out, false, err
@@ -309,7 +309,7 @@ func (r *Reconciler) followVersion(ctx context.Context, p Package, s *state, to 
 			return err
 		}
 		s.canary = to.canary
-		if err := r.serveRestored(ctx, p, s, *next.served, &trial{candidate: *next.canary, both: both, selection: to.canary.selection()}, to.told); err != nil {
+		if err := r.serveRestored(ctx, p, s, *next.served, &servedCanary{candidate: *next.canary, both: both, selection: to.canary.selection()}, to.faultText); err != nil {
 			return err
 		}
 		r.Server.ReportRepaired(p.origin(), kind.GroupKind().String())
@@ -322,7 +322,7 @@ func (r *Reconciler) followVersion(ctx context.Context, p Package, s *state, to 
 	if err := r.serve(ctx, p, s, next.served.Program); err != nil {
 		return err
 	}
-	s.crd, s.defined, s.trial = next.served.CRD, next.served.Program.Digest(), nil
+	s.crd, s.defined, s.servedCanary = next.served.CRD, next.served.Program.Digest(), nil
 	return nil
 }
 
@@ -330,17 +330,17 @@ func (r *Reconciler) followVersion(ctx context.Context, p Package, s *state, to 
 func (r *Reconciler) followCanary(ctx context.Context, p Package, s *state, to *canary, next *Candidate) error {
 	s.canary = to
 	if to == nil {
-		return r.endTrial(ctx, s)
+		return r.withdrawCanary(ctx, s)
 	}
-	if next != nil && (s.trial == nil || s.trial.candidate.Program != next.Program) {
+	if next != nil && (s.servedCanary == nil || s.servedCanary.candidate.Program != next.Program) {
 		both, err := bothDefinitions(s.crd, next.CRD)
 		if err != nil {
 			return err
 		}
-		s.trial = &trial{candidate: *next, both: both}
+		s.servedCanary = &servedCanary{candidate: *next, both: both}
 	}
-	if s.trial == nil || !to.is(s.trial.candidate.Program.Digest()) {
-		if err := r.endTrial(ctx, s); err != nil {
+	if s.servedCanary == nil || !to.is(s.servedCanary.candidate.Program.Digest()) {
+		if err := r.withdrawCanary(ctx, s); err != nil {
 			return err
 		}
 		return fmt.Errorf("the content of the canary %s is not loaded beside that version yet", to.digest)
@@ -358,7 +358,7 @@ const triedLabel = "operetta.dev/tried-by"
 
 // keepTried keeps the content of a canary for those who follow, also if somebody deletes it.
 func (k keeper) keepTried(ctx context.Context, p Package, s *state) error {
-	digest, from := s.trial.candidate.Program.Digest(), s.content.provenance
+	digest, from := s.servedCanary.candidate.Program.Digest(), s.content.provenance
 	is := tried{digest: digest, provenance: from, at: k.now()}
 	if !k.followed || s.follows || is.same(s.tried) && is.at.Sub(s.tried.at) < triedAgain {
 		return nil
@@ -372,7 +372,7 @@ func (k keeper) keepTried(ctx context.Context, p Package, s *state) error {
 		return u.GetName() == name && u.GetAnnotations()[provenanceAnnotation] == from
 	})
 	if !kept {
-		want := newRevision(p, s.trial.candidate.Program.Snapshot(), triedNumber, from)
+		want := newRevision(p, s.servedCanary.candidate.Program.Snapshot(), triedNumber, from)
 		want.SetLabels(map[string]string{triedLabel: p.Name})
 		if _, err := k.cluster.Apply(ctx, want); err != nil {
 			return fmt.Errorf("keeping the content of the canary: %w", err)

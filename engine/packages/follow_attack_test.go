@@ -321,7 +321,7 @@ func TestWhoBeginsToFollowServesBesideACanaryThatItCannotTry(t *testing.T) {
 	if err := f.follow("p"); err == nil {
 		t.Error("it does not say so")
 	}
-	if st := f.states["p"]; st.served == nil || st.served.Digest() != served || st.trial != nil {
+	if st := f.states["p"]; st.served == nil || st.served.Digest() != served || st.servedCanary != nil {
 		t.Errorf("it %s", f.serves("p"))
 	}
 }

@@ -82,8 +82,8 @@ func (s *site) serves(name string) string {
 	if st.served != nil {
 		out = "serves " + st.served.GroupVersionKind().Kind + " " + st.served.Digest() + ", telling " + fmt.Sprintf("%q", st.outdated)
 	}
-	if st.trial != nil {
-		out += ", with " + st.trial.candidate.Program.Digest() + " for " + st.canary.selection()
+	if st.servedCanary != nil {
+		out += ", with " + st.servedCanary.candidate.Program.Digest() + " for " + st.canary.selection()
 	}
 	if st.broken != "" {
 		out += ", broken: " + st.broken

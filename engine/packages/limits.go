@@ -16,7 +16,7 @@ import (
 type Planner interface {
 	// Plan returns what a candidate would delete and recreate of the objects of all live resources, and what the served
 	// version would not. Without a served version, all that the candidate would delete and recreate counts. Progress is
-	// told how many resources are done. All is read as an account, or as the process itself for none. It errors if there is no
+	// called with how many resources are done. All is read as an account, or as the process itself for none. It errors if there is no
 	// plan, as while the API server is away.
 	Plan(ctx context.Context, as object.Account, served *Candidate, next Candidate, progress func(done, all int)) (Impact, error)
 }
@@ -195,7 +195,7 @@ func (p *planning) problem(l Limits) *problem {
 		return &problem{stage: holding, reason: ReasonPlanFailed, again: doubled(planSoon, planAgain, p.tries), message: "what the content would delete and recreate cannot be planned: " + incomplete}
 	}
 	if beyond := l.exceeded(p.impact); beyond != "" {
-		return &problem{stage: holding, reason: ReasonLimitExceeded, again: doubled(planAgain, planSeldom, p.tries), person: true, message: beyond + "; status.plan lists them"}
+		return &problem{stage: holding, reason: ReasonLimitExceeded, again: doubled(planAgain, maxPlanDelay, p.tries), person: true, message: beyond + "; status.plan lists them"}
 	}
 	return nil
 }

@@ -41,8 +41,8 @@ type pinned struct {
 // allowPins tells the Server before it serves a kind whether pins count: no resource that is pinned may get another version meanwhile.
 func (r *Reconciler) allowPins(ctx context.Context, p Package, s *state, kind schema.GroupKind) error {
 	allowed := p.RevisionPins == allowPins
-	if s.pinsTold = ""; allowed {
-		s.pinsTold = pinsPending
+	if s.reportedPins = ""; allowed {
+		s.reportedPins = pinsPending
 	}
 	return r.Versions.Pins(ctx, kind, Pins{Allowed: allowed, Pending: allowed})
 }
@@ -54,11 +54,11 @@ func (r *Reconciler) pin(ctx context.Context, p Package, s *state) error {
 	}
 	kind := s.served.GroupVersionKind()
 	if p.RevisionPins != allowPins {
-		if s.pinsTold == "" {
+		if s.reportedPins == "" {
 			return nil
 		}
 		s.keepPinned(nil)
-		s.pinsTold = ""
+		s.reportedPins = ""
 		return r.Versions.Pins(ctx, kind.GroupKind(), Pins{})
 	}
 	if err := r.keeper().readRevisions(ctx, p, s); err != nil {
@@ -79,8 +79,8 @@ func (r *Reconciler) pin(ctx context.Context, p Package, s *state) error {
 	}
 	s.keepPinned(places)
 	beside := s.crd
-	if s.trial != nil {
-		beside = s.trial.both
+	if s.servedCanary != nil {
+		beside = s.servedCanary.both
 	}
 	for _, v := range places {
 		if err := r.loadPinned(ctx, p, s, v, &out); err != nil {
@@ -91,11 +91,11 @@ func (r *Reconciler) pin(ctx context.Context, p Package, s *state) error {
 	if err := r.define(ctx, p, s); err != nil {
 		return err
 	}
-	if told := out.String(); told != s.pinsTold {
+	if next := out.String(); next != s.reportedPins {
 		if err := r.Versions.Pins(ctx, kind.GroupKind(), out); err != nil {
 			return err
 		}
-		s.pinsTold = told
+		s.reportedPins = next
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (s *state) pinBeside(present *definition, digest string, out *Pins) *defini
 // besidePins returns why a definition cannot be the present one because of the versions that resources are pinned to, or nil. It reports
 // whether these are known: after a restart they are loaded first.
 func (s *state) besidePins(next *definition) (known bool, err error) {
-	if s.pinsTold == pinsPending {
+	if s.reportedPins == pinsPending {
 		return false, nil
 	}
 	for _, digest := range slices.Sorted(maps.Keys(s.pinned)) {

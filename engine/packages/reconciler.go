@@ -100,14 +100,14 @@ type state struct {
 	// revisions are those of the cluster, the newest first, once they have been read.
 	revisions     []revision
 	revisionsRead bool
-	// canary is the canary of a content, or nil, and trial what the Server has of it while it is in progress.
-	canary *canary
-	trial  *trial
+	// canary is the canary of a content, or nil, and servedCanary is nil unless it is in progress.
+	canary       *canary
+	servedCanary *servedCanary
 	// tried is the content of a canary that was kept for those who follow.
 	tried tried
 	// pinned are the kept versions that resources are pinned to, by digest, and pinsTold what the Server was told of them.
-	pinned   map[string]*pinned
-	pinsTold string
+	pinned       map[string]*pinned
+	reportedPins string
 }
 
 // find returns a Package, and what is wrong with it. It forgets one that is gone or is not served here, and returns none.
@@ -119,7 +119,7 @@ func (r *Reconciler) find(ctx context.Context, name string, tried func(string)) 
 	if u != nil && r.Selector.Matches(labels.Set(u.GetLabels())) { // a read that does not wait for the cache returns any
 		if p, wrong = Parse(u); !p.deleted() || hasFinalizer(p) {
 			return p, wrong, nil
-		} // others may keep it
+		} // a deleted one without the finalizer is done, although other finalizers may keep the object
 	}
 	defer tried(name)
 	return Package{}, nil, r.forget(ctx, name)
@@ -143,7 +143,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (t
 	if wrong = errors.Join(unknown, wrong); wrong != nil {
 		out.problem, out.unread = &problem{stage: reading, reason: ReasonInvalid, message: wrong.Error()}, true
 	} else {
-		r.take(ctx, p, s, out)
+		r.serveContent(ctx, p, s, out)
 	}
 	if !out.planned {
 		s.endPlan() // nobody waits for it
@@ -152,13 +152,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (t
 		tried(name)
 		return 0, r.report(ctx, p, s, out) // nothing is done without knowing the account
 	}
-	r.stand(ctx, p, s, out)
+	r.serveLastGood(ctx, p, s, out)
 	if out.pending {
 		return 0, nil // the end of the examination is an event
 	}
 	defer tried(name)
 	if p.deleted() {
-		r.retire(ctx, p, s, out)
+		r.finalize(ctx, p, s, out)
 	}
 	r.useAccount(s, out)
 	if out.gone {
@@ -178,7 +178,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key types.NamespacedName) (t
 }
 
 // stateOf returns the state of a Package. One that was deleted and created again starts over, and so does one that has another
-// ServiceAccount: nothing that was read as the one may serve the other. As long as it is unknown which, the last one stays.
+// ServiceAccount: nothing that was read as the one may serve the other. While the ServiceAccount is unknown, the last state stays.
 func (r *Reconciler) stateOf(ctx context.Context, p Package, account object.Account, unknown error) (*state, error) {
 	r.mu.Lock()
 	s := r.states[p.Name]
@@ -244,13 +244,13 @@ func (r *Reconciler) withdraw(ctx context.Context, name string, s *state) error 
 		return fmt.Errorf("package %s: %w", name, err)
 	}
 	r.Log.Info("package withdrawn", "package", name, "kind", s.served.GroupVersionKind().GroupKind().String())
-	s.served, s.outdated, s.trial, s.pinsTold = nil, "", nil, ""
+	s.served, s.outdated, s.servedCanary, s.reportedPins = nil, "", nil, ""
 	s.keepPinned(nil)
 	return nil
 }
 
-// stand serves what was accepted last if the content of a Package cannot be served.
-func (r *Reconciler) stand(ctx context.Context, p Package, s *state, out *result) {
+// serveLastGood serves what was accepted last if the content of a Package cannot be served.
+func (r *Reconciler) serveLastGood(ctx context.Context, p Package, s *state, out *result) {
 	if out.pending || out.problem == nil {
 		return
 	}
@@ -261,8 +261,8 @@ func (r *Reconciler) stand(ctx context.Context, p Package, s *state, out *result
 	}
 }
 
-// take serves the content of a Package.
-func (r *Reconciler) take(ctx context.Context, p Package, s *state, out *result) {
+// serveContent serves the content of a Package.
+func (r *Reconciler) serveContent(ctx context.Context, p Package, s *state, out *result) {
 	from := sources{r.trust(), r.ConfigMaps, r.Overlays, r.Secrets, r.Enqueue, r.Now, &r.fetches}
 	if out.problem = from.read(ctx, p, s); out.problem != nil {
 		out.unread = true
@@ -365,8 +365,8 @@ func (s *state) isDefined() bool {
 // wanted returns the definition of what is served, which a canary and pinned versions can work with, too, and identifies it.
 func (s *state) wanted() (*definition, string) {
 	out, of := s.crd, s.served.Digest()
-	if s.trial != nil {
-		out, of = s.trial.both, of+" and "+s.trial.candidate.Program.Digest()
+	if s.servedCanary != nil {
+		out, of = s.servedCanary.both, of+" and "+s.servedCanary.candidate.Program.Digest()
 	}
 	for _, digest := range slices.Sorted(maps.Keys(s.pinned)) {
 		if s.pinned[digest].definition == nil {
@@ -404,7 +404,7 @@ func (r *Reconciler) accept(ctx context.Context, p Package, s *state, c Candidat
 		return notKept(err)
 	}
 	r.Accounts.ActAs(kind.GroupKind(), p.account)
-	s.defined = c.Program.Digest() // or not: if it fails, nobody knows what the cluster has
+	s.defined = c.Program.Digest() // if install fails, the cluster may have either definition, so the old digest must not stay
 	if err := r.install(ctx, p, s, c.CRD); err != nil {
 		return notInstalled(err)
 	}
@@ -457,36 +457,36 @@ func (r *Reconciler) serve(ctx context.Context, p Package, s *state, next *progr
 
 // fallBack keeps serving what was accepted last, and has the resources say why.
 func (r *Reconciler) fallBack(ctx context.Context, p Package, s *state, out *result) {
-	told := out.problem.location(p.Name)
+	faultText := out.problem.location(p.Name)
 	if s.served == nil {
-		r.restore(ctx, p, s, told, out)
-		told = out.problem.location(p.Name)
-	} else if err := r.goOn(ctx, p, s, told); err != nil {
+		r.restore(ctx, p, s, faultText, out)
+		faultText = out.problem.location(p.Name)
+	} else if err := r.keepServing(ctx, p, s, faultText); err != nil {
 		out.problem.err = errors.Join(out.problem.err, err)
 		return
 	}
-	if s.served == nil && !out.pending && told != "" && told != s.broken {
+	if s.served == nil && !out.pending && faultText != "" && faultText != s.broken {
 		if err := r.actAsDefined(ctx, p); err != nil {
 			out.problem.err = errors.Join(out.problem.err, err)
 			return
 		}
-		r.Server.ReportBroken(p.origin(), p.Name, told)
-		s.broken = told
+		r.Server.ReportBroken(p.origin(), p.Name, faultText)
+		s.broken = faultText
 	}
 }
 
-// goOn keeps serving a version, with its own definition, and has the resources say what is wrong with the
+// keepServing keeps serving a version, with its own definition, and has the resources say what is wrong with the
 // present content.
-func (r *Reconciler) goOn(ctx context.Context, p Package, s *state, told string) error {
+func (r *Reconciler) keepServing(ctx context.Context, p Package, s *state, faultText string) error {
 	if err := r.define(ctx, p, s); err != nil {
 		return err
 	}
-	if s.outdated == told {
+	if s.outdated == faultText {
 		return nil
 	}
-	if err := r.Server.ReportOutdated(ctx, s.served, told); err != nil {
+	if err := r.Server.ReportOutdated(ctx, s.served, faultText); err != nil {
 		return err
 	}
-	s.outdated = told
+	s.outdated = faultText
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // restore serves what was accepted last after a restart.
-func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told string, out *result) {
+func (r *Reconciler) restore(ctx context.Context, p Package, s *state, faultText string, out *result) {
 	last, err := r.keeper().lastGood(ctx, p, s)
 	if err != nil {
 		out.problem.err, out.undecided = errors.Join(out.problem.err, err), err
@@ -40,7 +40,7 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 		out.notUsable(last, exam)
 		return
 	}
-	trial, err := r.resume(ctx, p, s, exam.candidate, out)
+	beside, err := r.resume(ctx, p, s, exam.candidate, out)
 	if err != nil || out.pending {
 		out.problem.err, out.undecided = errors.Join(out.problem.err, err), err
 		return
@@ -52,7 +52,7 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 		return
 	}
 	if err = r.setFinalizer(ctx, p); err == nil {
-		err = r.serveRestored(ctx, p, s, exam.candidate, trial, told)
+		err = r.serveRestored(ctx, p, s, exam.candidate, beside, faultText)
 	}
 	if err != nil {
 		out.problem.err, out.undecided = errors.Join(out.problem.err, err), err
@@ -60,7 +60,7 @@ func (r *Reconciler) restore(ctx context.Context, p Package, s *state, told stri
 	}
 	r.Server.ReportRepaired(p.origin(), next.GroupVersionKind().GroupKind().String())
 	r.Log.Info("the version that was accepted last is served", "package", p.Name, "digest", next.Digest(), "why", string(out.problem.reason))
-	if trial != nil && out.problem.stage == holding && out.problem.passes {
+	if beside != nil && out.problem.stage == holding && out.problem.passes {
 		out.problem = s.canary.problem() // it goes on, and waits for nothing else
 	}
 }
@@ -85,7 +85,7 @@ func (o *result) notUsable(last *revision, exam *examination) {
 }
 
 // serveRestored serves the version that was accepted last, and beside it that of a canary which was in progress.
-func (r *Reconciler) serveRestored(ctx context.Context, p Package, s *state, base Candidate, beside *trial, told string) error {
+func (r *Reconciler) serveRestored(ctx context.Context, p Package, s *state, base Candidate, beside *servedCanary, faultText string) error {
 	wanted, defined := base.CRD, base.Program.Digest()
 	var canary *Canary
 	if beside != nil {
@@ -99,10 +99,10 @@ func (r *Reconciler) serveRestored(ctx context.Context, p Package, s *state, bas
 	if err := r.allowPins(ctx, p, s, base.Program.GroupVersionKind().GroupKind()); err != nil {
 		return err
 	}
-	serve := func() error { return r.Server.ServeOutdated(base.Program, told, canary) }
+	serve := func() error { return r.Server.ServeOutdated(base.Program, faultText, canary) }
 	if err := held(r.Holds, s, base.Program.GroupVersionKind().GroupKind(), serve); err != nil {
 		return err
 	}
-	s.served, s.crd, s.defined, s.outdated, s.broken, s.trial = base.Program, base.CRD, defined, told, "", beside
+	s.served, s.crd, s.defined, s.outdated, s.broken, s.servedCanary = base.Program, base.CRD, defined, faultText, "", beside
 	return nil
 }

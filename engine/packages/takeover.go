@@ -62,8 +62,8 @@ func (s *state) hasFollowedLatest(ctx context.Context, r *Reconciler, p Package)
 // isLatest reports whether what is served is the revision that was accepted last, with the canary that is in progress beside it.
 func (s *state) isLatest(last *revision, now *canary) bool {
 	beside, want := "", ""
-	if s.trial != nil {
-		beside = s.trial.candidate.Program.Digest()
+	if s.servedCanary != nil {
+		beside = s.servedCanary.candidate.Program.Digest()
 	}
 	if now.inProgress() && now.from == s.served.Digest() {
 		want = now.digest

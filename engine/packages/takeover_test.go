@@ -54,8 +54,8 @@ func (s *site) serving() string {
 		return ""
 	}
 	out := st.served.Digest()
-	if st.trial != nil {
-		out += " and " + st.trial.candidate.Program.Digest()
+	if st.servedCanary != nil {
+		out += " and " + st.servedCanary.candidate.Program.Digest()
 	}
 	return out
 }

@@ -8,8 +8,8 @@ const (
 	// examineAgain is when a package is checked again whose check was ended, because it took too much
 	// time or memory: the machine may have been busy. It doubles with each time.
 	examineAgain = 5 * time.Minute
-	// examineSeldom is how long that takes at most.
-	examineSeldom = 6 * time.Hour
+	// maxExamineDelay is the longest such delay.
+	maxExamineDelay = 6 * time.Hour
 	// claimAgain is how often a Package looks whether its kind, which another one serves, is free. It costs no request.
 	claimAgain = 3 * time.Second
 	// deletionAgain is how often a deleted Package that is served looks whether its custom resources are gone. It
@@ -25,10 +25,10 @@ const (
 	tagAgain = 5 * time.Minute
 	// fetchAgain is when a content is fetched again that could not be fetched. It doubles with each time.
 	fetchAgain = 10 * time.Second
+	// maxFetchDelay is the longest such delay, more or less.
+	maxFetchDelay = 10 * time.Minute
 	// fetchLimit is how long it may take to fetch a content with all that it depends on.
 	fetchLimit = 2 * time.Minute
-	// fetchSeldom is how long that takes at most, more or less.
-	fetchSeldom = 10 * time.Minute
 	// refusedAgain is when a definition is installed again that the API server has refused for what it says.
 	refusedAgain = 5 * time.Minute
 	// servedAgain is when a content looks again whether what was accepted before it is served after a restart.
@@ -38,8 +38,8 @@ const (
 	// planAgain is when a plan is made again that holds a content back, although nobody has changed anything: the
 	// resources may have. It doubles with each time.
 	planAgain = 10 * time.Minute
-	// planSeldom is how long that takes at most.
-	planSeldom = 6 * time.Hour
+	// maxPlanDelay is the longest such delay.
+	maxPlanDelay = 6 * time.Hour
 	// planSoon is when a plan is made again that was not complete. It doubles with each time.
 	planSoon = 10 * time.Second
 	// planProgress is how often the status says how far a plan is.

@@ -38,22 +38,22 @@ func (r *Reconciler) leavesKind(ctx context.Context, s *state, next schema.Group
 		return nil
 	}
 	was := s.served.GroupVersionKind()
-	left, err := r.left(ctx, s, was)
+	left, err := r.remaining(ctx, s, was)
 	if err != nil {
 		return &problem{stage: serving, reason: ReasonNotServed, message: err.Error(), err: err}
 	}
 	if len(left) == 0 {
 		return nil
 	}
-	return &problem{stage: serving, reason: ReasonKindInUse, again: claimAgain, message: fmt.Sprintf("the content serves %s, and the Package serves %s, of which there is %s; delete them first",
+	return &problem{stage: serving, reason: ReasonKindInUse, again: claimAgain, message: fmt.Sprintf("the content serves %s, and the Package serves %s, whose resources still exist: %s; delete them first",
 		next.GroupKind(), was.GroupKind(), listed(left))}
 }
 
 // maxListed is how many custom resources are listed at most to count them.
 const maxListed = 500
 
-// left returns the custom resources of a kind. While the cache has some, the API server is not asked.
-func (r *Reconciler) left(ctx context.Context, s *state, kind schema.GroupVersionKind) ([]Resource, error) {
+// remaining returns the custom resources of a kind. While the cache has some, the API server is not asked.
+func (r *Reconciler) remaining(ctx context.Context, s *state, kind schema.GroupVersionKind) ([]Resource, error) {
 	if s.served != nil {
 		if cached, err := r.Server.Resources(ctx, kind); err != nil || len(cached) > 0 {
 			return cached, err
@@ -62,10 +62,10 @@ func (r *Reconciler) left(ctx context.Context, s *state, kind schema.GroupVersio
 	return r.Server.Remaining(ctx, kind, maxListed)
 }
 
-// retire lets a deleted Package go once it has no custom resources. Until then they are served: only the
+// finalize lets a deleted Package go once it has no custom resources. Until then they are served: only the
 // package knows what has to happen before their objects are deleted.
-func (r *Reconciler) retire(ctx context.Context, p Package, s *state, out *result) {
-	left, err := r.stranded(ctx, p, s)
+func (r *Reconciler) finalize(ctx context.Context, p Package, s *state, out *result) {
+	left, err := r.remainingOfDeleted(ctx, p, s)
 	if err == nil && len(left) == 0 && s.served != nil {
 		// One that is created from now on is not served, and has no objects.
 		kind := s.served.GroupVersionKind()
@@ -82,16 +82,16 @@ func (r *Reconciler) retire(ctx context.Context, p Package, s *state, out *resul
 			out.waitAgain = deletionAgain
 		}
 	default:
-		r.letGo(ctx, p, out)
+		r.removeFinalizer(ctx, p, out)
 	}
 }
 
-// stranded returns custom resources that a deleted Package still has. If it is not served, the definitions with
+// remainingOfDeleted returns custom resources that a deleted Package still has. If it is not served, the definitions with
 // its label say of which kind it was. Its status does not: others may have written it, and the kind in it could
 // be that of Secrets, whose names would be in the conditions.
-func (r *Reconciler) stranded(ctx context.Context, p Package, s *state) ([]Resource, error) {
+func (r *Reconciler) remainingOfDeleted(ctx context.Context, p Package, s *state) ([]Resource, error) {
 	if s.served != nil {
-		return r.left(ctx, s, s.served.GroupVersionKind())
+		return r.remaining(ctx, s, s.served.GroupVersionKind())
 	}
 	kinds, err := r.Examiner.Defined(ctx, p.Name)
 	if err != nil {
@@ -113,8 +113,8 @@ func (r *Reconciler) stranded(ctx context.Context, p Package, s *state) ([]Resou
 	return out, nil
 }
 
-// letGo removes the finalizer.
-func (r *Reconciler) letGo(ctx context.Context, p Package, out *result) {
+// removeFinalizer lets a deleted Package go.
+func (r *Reconciler) removeFinalizer(ctx context.Context, p Package, out *result) {
 	if err := r.applyFinalizers(ctx, p); err != nil {
 		out.problem = &problem{stage: serving, reason: ReasonDeleting, message: err.Error(), err: err}
 		return
