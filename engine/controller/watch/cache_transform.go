@@ -76,8 +76,8 @@ func sizeOfTexts(all map[string]string) int {
 	return n
 }
 
-// stripFieldSets is the transform of a cache of inputs: no package reads their managed fields. Who has written when is kept,
-// so that a history can say who has changed one.
+// stripFieldSets is the transform of a cache of inputs: no package reads their managed fields. It keeps who has written
+// when, so that a history can say who has changed one.
 func stripFieldSets(object any) (any, error) {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -135,7 +135,7 @@ func guarded(log logr.Logger, transform toolscache.TransformFunc) toolscache.Tra
 		defer func() {
 			u, is := object.(*unstructured.Unstructured)
 			if cause := recover(); cause != nil && is {
-				log.Error(nil, "the operator has a fault, and keeps nothing of an object", "object", cluster.RefOf(u).String(), "stack", string(debug.Stack()))
+				log.Error(nil, "the operator panicked over an object, and keeps nothing of it in its cache", "object", cluster.RefOf(u).String(), "stack", string(debug.Stack()))
 				kept, err = stripped(u), nil
 			}
 		}()

@@ -121,7 +121,7 @@ func NewCaches(mgr Connection, namespaces object.Namespaces, shared Shared, log 
 		shared: shared,
 	}
 	var err error
-	if c.primary, err = c.open(c.home()); err != nil {
+	if c.primary, err = c.open(c.primaryNamespace()); err != nil {
 		return nil, err
 	}
 	c.Direct, err = client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
@@ -140,7 +140,7 @@ func (c *Caches) open(namespace string) (Cache, error) {
 	}
 	out, err := newCache(c.connection, namespace, cache.Options{
 		DefaultLabelSelector: ours,
-		DefaultTransform:     guarded(c.log, c.keep),
+		DefaultTransform:     guarded(c.log, c.transform),
 	}, packedOrWhole)
 	if err != nil {
 		return Cache{}, err
@@ -158,14 +158,14 @@ func (f EveryProcess) Start(ctx context.Context) error { return f(ctx) }
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (EveryProcess) NeedLeaderElection() bool { return false }
 
-// home is the namespace that primary is restricted to; "" is none.
-func (c *Caches) home() string { return c.namespaces.Lists()[0] }
+// primaryNamespace is the namespace that primary is restricted to; "" is none.
+func (c *Caches) primaryNamespace() string { return c.namespaces.Lists()[0] }
 
 // serves reports whether the objects of a namespace may be cached because its resources are served.
 func (c *Caches) serves(namespace string) bool { return namespace == "" || c.namespaces.Has(namespace) }
 
-// keep is the transform of a cache of owned objects: it returns what the cache keeps of one.
-func (c *Caches) keep(object any) (any, error) {
+// transform returns what a cache of owned objects keeps of one.
+func (c *Caches) transform(object any) (any, error) {
 	if u, ok := object.(*unstructured.Unstructured); ok && isPacked(u) {
 		return u, nil // it was read so, or a resync repeats what the cache has
 	}
@@ -187,7 +187,7 @@ func (c *Caches) readFull(ctx context.Context, cached *unstructured.Unstructured
 
 // primaryHas reports whether the primary cache has the objects of a namespace.
 func (c *Caches) primaryHas(namespace string) bool {
-	return c.home() == "" || namespace == "" || namespace == c.home()
+	return c.primaryNamespace() == "" || namespace == "" || namespace == c.primaryNamespace()
 }
 
 // in returns the cache of the objects of a namespace, which it creates if there is none.

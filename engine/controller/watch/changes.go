@@ -18,11 +18,11 @@ import (
 
 // History returns how a history reads the objects of caches.
 func (s Shared) History() history.Objects {
-	return history.Objects{Changes: s.unpacked.changes, Size: weigh}
+	return history.Objects{Changes: s.unpacked.changes, Size: memoryOf}
 }
 
-// weigh returns about what an object of a cache takes in memory.
-func weigh(u *unstructured.Unstructured) int {
+// memoryOf returns about what an object of a cache takes in memory.
+func memoryOf(u *unstructured.Unstructured) int {
 	const packedMetadata = 1 << 10
 	if rest, is := u.Object[packedField].(string); is {
 		return len(rest) + packedMetadata

@@ -152,7 +152,7 @@ func TestOfAnObjectThatACacheHasInPartNoChangesAreKnown(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if w := weigh(large("x")); w > 4<<10 {
+	if w := memoryOf(large("x")); w > 4<<10 {
 		t.Errorf("what a cache keeps of a large object weighs %d bytes", w)
 	}
 }

@@ -72,7 +72,7 @@ var _ cluster.Cluster = (*Cluster)(nil)
 // none.
 func (c *Caches) Cluster(owner OwnerKind, ctrlr controller.Controller, inputs *Inputs) *Cluster {
 	out := c.cluster(owner, ctrlr, inputs)
-	out.Live = out.part(c.primary, c.home())
+	out.Live = out.part(c.primary, c.primaryNamespace())
 	return out
 }
 

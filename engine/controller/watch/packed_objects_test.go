@@ -150,11 +150,11 @@ func TestAPackedObjectIsUnpackedOnceForEachVersion(t *testing.T) {
 		u := inline.Object(t, written)
 		u.SetResourceVersion(version)
 		u.Object["text"] = text
-		kept, err := c.keep(u)
+		kept, err := c.transform(u)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := c.keep(kept); again != kept || err != nil {
+		if again, err := c.transform(kept); again != kept || err != nil {
 			t.Errorf("a resync keeps something else (error %v)", err)
 		}
 		out, err := c.readFull(t.Context(), kept.(*unstructured.Unstructured), live)
@@ -210,7 +210,7 @@ func TestAResourceWithATeardownIsDeletedInItsOwnOrderAlthoughItIsPacked(t *testi
 	u.SetAPIVersion("example.com/v1")
 	u.SetKind("Shop")
 	u.SetFinalizers([]string{"example.com/dns", cluster.TeardownFinalizer})
-	kept, err := c.keep(u.DeepCopy())
+	kept, err := c.transform(u.DeepCopy())
 	if err != nil {
 		t.Fatal(err)
 	}

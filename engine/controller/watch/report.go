@@ -54,7 +54,7 @@ func (c *Cluster) watchOf(ref cluster.Ref) history.Watch {
 // known returns the cache of the objects of a namespace if there is one already, and the namespace that it is restricted to.
 func (c *Caches) known(namespace string) (Cache, string, bool) {
 	if c.primaryHas(namespace) {
-		return c.primary, c.home(), true
+		return c.primary, c.primaryNamespace(), true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -314,7 +314,7 @@ func TestAJobIsNotPackedBeforeTheCacheHasSeenThatItEnded(t *testing.T) {
 		items, _ := list.(*unstructured.UnstructuredList)
 		for by, object := range map[string]runtime.Object{"a list": &items.Items[0], "a watch": event.Object} {
 			c := &Caches{finished: newFinishedObjects()}
-			kept, err := c.keep(object)
+			kept, err := c.transform(object)
 			if err != nil {
 				t.Fatal(err)
 			}
