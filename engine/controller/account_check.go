@@ -29,8 +29,8 @@ type accountCheck struct {
 	changed func(string)
 	log     logr.Logger
 	wake    chan struct{}
-	// looked is closed once it has asked for the first time.
-	looked chan struct{}
+	// checked is closed once it has asked for the first time.
+	checked chan struct{}
 
 	mu    sync.Mutex
 	wrong string
@@ -58,7 +58,7 @@ func (m *Manager) addAccountCheck(c *packageController, p *program.Program) erro
 
 // newAccountCheck returns the check of an account in some namespaces, of which "" is all.
 func newAccountCheck(own permission, places []string, ask func(context.Context, permission) (bool, error), changed func(string)) *accountCheck {
-	out := &accountCheck{account: own.as, places: len(places), ask: ask, changed: changed, wake: make(chan struct{}, 1), looked: make(chan struct{})}
+	out := &accountCheck{account: own.as, places: len(places), ask: ask, changed: changed, wake: make(chan struct{}, 1), checked: make(chan struct{})}
 	for _, own.namespace = range places {
 		for _, one := range [][2]string{{"list", ""}, {"watch", ""}, {"patch", "status"}} {
 			own.verb, own.subresource = one[0], one[1]
@@ -70,9 +70,9 @@ func newAccountCheck(own permission, places []string, ask func(context.Context, 
 
 // Start implements manager.Runnable.
 func (a *accountCheck) Start(ctx context.Context) error {
-	first := sync.OnceFunc(func() { close(a.looked) })
+	first := sync.OnceFunc(func() { close(a.checked) })
 	for {
-		wrong, known := a.look(ctx)
+		wrong, known := a.check(ctx)
 		changed := known && ctx.Err() == nil && a.note(wrong)
 		first()
 		if changed {
@@ -105,8 +105,8 @@ func (a *accountCheck) concerns(account object.Account, lacked []permission) boo
 	}))
 }
 
-// look asks the API server. It returns what is wrong, or "", and whether the API server has answered.
-func (a *accountCheck) look(ctx context.Context) (string, bool) {
+// check asks the API server. It returns what is wrong, or "", and whether the API server has answered.
+func (a *accountCheck) check(ctx context.Context) (string, bool) {
 	select {
 	case <-a.wake: // what was refused until now is asked about now
 	default:
@@ -147,15 +147,15 @@ func (a *accountCheck) note(wrong string) bool {
 	return a.wrong != wrong
 }
 
-// what returns what is wrong, or "". It waits for the first answer, but not for long: what says that all is well must not say
+// problem returns what is wrong, or "". It waits for the first answer, but not for long: what says that all is well must not say
 // so before.
-func (a *accountCheck) what() string {
+func (a *accountCheck) problem() string {
 	if a == nil {
 		return ""
 	}
 	select {
-	case <-a.looked:
-	case <-time.After(firstLook):
+	case <-a.checked:
+	case <-time.After(firstAccountCheck):
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -203,7 +203,7 @@ func (m *Manager) accountChanged(kind schema.GroupKind, pkg string, account obje
 // for it, or "".
 func (m *Manager) AccountProblem(kind schema.GroupKind) string {
 	if c := m.controller(kind); c != nil {
-		return c.account.what()
+		return c.account.problem()
 	}
 	return ""
 }

@@ -38,7 +38,7 @@ func TestTheCheckOfTheOperatorItselfSaysWhatItLacks(t *testing.T) {
 			t.Parallel()
 			c := newAccountCheck(shopsPermission, row.places, func(_ context.Context, p permission) (bool, error) { return row.allowed(p) }, nil)
 			c.log = logr.Discard()
-			if got, known := c.look(t.Context()); got != row.want || known != row.known {
+			if got, known := c.check(t.Context()); got != row.want || known != row.known {
 				t.Errorf("%s: it says %q (known: %v)", row.reason, got, known)
 			}
 		})
@@ -82,7 +82,7 @@ func TestWhatIsWrongIsKnownBeforeAnythingIsSaid(t *testing.T) {
 		waits  time.Duration
 	}{
 		"an answer":  {"the status waits for it", time.Second, `the operator cannot patch resource "shops/status" in API group "example.com" at the cluster scope; operetta rbac prints the roles from a folder with the package`, time.Second},
-		"no answer":  {"a Package must not wait for long", time.Hour, "", firstLook},
+		"no answer":  {"a Package must not wait for long", time.Hour, "", firstAccountCheck},
 		"not wanted": {"there is no check of a folder", 0, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestWhatIsWrongIsKnownBeforeAnythingIsSaid(t *testing.T) {
 					go func() { _ = c.Start(ctx) }()
 				}
 				began := time.Now()
-				if got, took := c.what(), time.Since(began); got != row.want || took != row.waits {
+				if got, took := c.problem(), time.Since(began); got != row.want || took != row.waits {
 					t.Errorf("%s: after %s it says %q", row.reason, took, got)
 				}
 			})

@@ -74,7 +74,7 @@ func (s *packageMissingTeardown) followBroken(ctx context.Context) {
 		}
 		s.enqueueBroken(ctx)
 		var found []packageMissingKind
-		s.retry(ctx, lookingForWaiting, func() (err error) { found, err = s.kindsOfBroken(ctx); return err })
+		s.retry(ctx, searchingKinds, func() (err error) { found, err = s.kindsOfBroken(ctx); return err })
 		for _, k := range found {
 			s.startBroken(ctx, k)
 		}
@@ -146,16 +146,16 @@ type brokenReporter struct {
 	by    servedBy
 	asked types.UID
 	until time.Time
-	// said are the resources whose status says that the package is broken.
-	said map[types.NamespacedName]types.UID
-	// late has the resources with a generation that no process has acted upon, and since when.
-	late map[types.NamespacedName]time.Time
+	// reported are the resources whose status says that the package is broken.
+	reported map[types.NamespacedName]types.UID
+	// unobserved has the resources with a generation that no process has acted upon, and since when.
+	unobserved map[types.NamespacedName]time.Time
 }
 
 func newBrokenReporter(r *reconcile.Reconciler, fault func() string, elsewhere func()) *brokenReporter {
 	return &brokenReporter{
 		reconciler: r, fault: fault, elsewhere: elsewhere, now: time.Now, by: servedByUnknown,
-		said: map[types.NamespacedName]types.UID{}, late: map[types.NamespacedName]time.Time{},
+		reported: map[types.NamespacedName]types.UID{}, unobserved: map[types.NamespacedName]time.Time{},
 	}
 }
 
@@ -174,20 +174,20 @@ func (u *brokenReporter) reconcile(ctx context.Context, key types.NamespacedName
 		u.forget(key)
 		return 0, nil
 	}
-	switch by, again := u.consult(key, cr); by {
+	switch by, again := u.whoServes(key, cr); by {
 	case servedByUnknown:
 		return u.ask(ctx, key, cr.GetUID())
 	case servedByAsked, servedByOther:
 		return again, nil
 	case servedByNobody:
 	}
-	said, err := u.reconciler.ReportPackageBroken(ctx, key, fault)
-	if err != nil || !said {
+	reported, err := u.reconciler.ReportPackageBroken(ctx, key, fault)
+	if err != nil || !reported {
 		return 0, err
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.said[key] = cr.GetUID()
+	u.reported[key] = cr.GetUID()
 	return 0, nil
 }
 
@@ -195,51 +195,51 @@ func (u *brokenReporter) reconcile(ctx context.Context, key types.NamespacedName
 func (u *brokenReporter) forget(key types.NamespacedName) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	delete(u.said, key)
-	delete(u.late, key)
+	delete(u.reported, key)
+	delete(u.unobserved, key)
 }
 
-// consult returns who reconciles the kind, according to one of its resources, and when to ask again.
-func (u *brokenReporter) consult(key types.NamespacedName, cr *unstructured.Unstructured) (servedBy, time.Duration) {
+// whoServes returns who reconciles the kind, according to one of its resources, and when to ask again.
+func (u *brokenReporter) whoServes(key types.NamespacedName, cr *unstructured.Unstructured) (servedBy, time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	disputed := reconcile.SaysNotServed(cr)
+	notServed := reconcile.SaysNotServed(cr)
 	switch {
-	case u.by == servedByAsked && !disputed && u.asked == cr.GetUID():
+	case u.by == servedByAsked && !notServed && u.asked == cr.GetUID():
 		u.by = servedByOther
 		u.elsewhere()
 	case u.by == servedByAsked && !u.now().Before(u.until):
 		u.by = servedByNobody
-	case u.by == servedByNobody && !disputed && u.said[key] == cr.GetUID():
+	case u.by == servedByNobody && !notServed && u.reported[key] == cr.GetUID():
 		u.by = servedByUnknown // the condition was removed, and another process would answer a question
-		clear(u.said)
+		clear(u.reported)
 	}
 	switch u.by {
 	case servedByAsked:
 		return u.by, u.until.Sub(u.now())
 	case servedByOther:
-		return u.by, u.lag(key, cr)
+		return u.by, u.awaitObservation(key, cr)
 	case servedByUnknown, servedByNobody:
 	}
 	return u.by, 0
 }
 
-// lag returns when to look again at a resource with a generation that no process has acted upon, or 0. If
+// awaitObservation returns when to look again at a resource with a generation that no process has acted upon, or 0. If
 // none does in time, the process that reconciled it is gone.
-func (u *brokenReporter) lag(key types.NamespacedName, cr *unstructured.Unstructured) time.Duration {
+func (u *brokenReporter) awaitObservation(key types.NamespacedName, cr *unstructured.Unstructured) time.Duration {
 	observed, _, _ := unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
-	since, late := u.late[key]
+	since, unobserved := u.unobserved[key]
 	switch now := u.now(); {
 	case observed == cr.GetGeneration():
-		delete(u.late, key)
+		delete(u.unobserved, key)
 		return 0
-	case !late:
-		u.late[key] = now
-		return lagTime
-	case now.Sub(since) < lagTime:
-		return lagTime - now.Sub(since)
+	case !unobserved:
+		u.unobserved[key] = now
+		return observationTime
+	case now.Sub(since) < observationTime:
+		return observationTime - now.Sub(since)
 	}
-	clear(u.late)
+	clear(u.unobserved)
 	u.by = servedByUnknown
 	return time.Millisecond
 }

@@ -144,10 +144,10 @@ func TestResourcesOfABrokenPackageAreLeftToWhoeverAnswers(t *testing.T) {
 	}
 	// It does not notice a new generation, so it is gone.
 	k.store.of[types.NamespacedName{Name: "shop-1"}].SetGeneration(2)
-	if again := k.pass(); again != lagTime {
+	if again := k.pass(); again != observationTime {
 		t.Errorf("it has %s", again)
 	}
-	k.at = k.at.Add(lagTime)
+	k.at = k.at.Add(observationTime)
 	k.pass()
 	k.pass()
 	k.at = k.at.Add(answerTime)

@@ -10,7 +10,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// wake has who waits for a channel with room for one look again. Whoever is about to needs no second call.
+// wake makes the receiver of a channel with room for one look again. If it is about to anyway, nothing happens.
 func wake(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -102,7 +102,7 @@ func (s *runningReconciles) warn(l logr.Logger, r *runningReconcile) {
 		r.warn.Reset(left)
 		return
 	}
-	l.Info("a reconcile is slow: what it works on may be too large", "after", slowReconcile.String())
+	l.Info("a reconcile is slow: it has had no answer from the API server for this long, so either that hangs, or the resource is too large", "after", slowReconcile.String())
 }
 
 // runningKey is the key of the runningReconcile in the context of a reconcile.

@@ -184,7 +184,7 @@ func TestTheCheckOfAnAccountSaysWhatIsWrongOnce(t *testing.T) {
 			own := permission{group: "example.com", resource: "shops", as: shopAccount}
 			c := newAccountCheck(own, []string{"here"}, func(_ context.Context, p permission) (bool, error) { return row.allowed(p) }, nil)
 			c.log = logr.Discard()
-			got, known := c.look(t.Context())
+			got, known := c.check(t.Context())
 			if got != row.want || known != row.known {
 				t.Errorf("%s: it says %q (known: %v)", row.reason, got, known)
 			}

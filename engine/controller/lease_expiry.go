@@ -158,13 +158,13 @@ func (t leaseTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 // WrappedRoundTripper implements net.RoundTripperWrapper.
 func (t leaseTransport) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }
 
-// questions are the groups of kinds that an API server answers and does not store.
-var questions = []string{"/apis/authentication.k8s.io/", "/apis/authorization.k8s.io/"}
+// reviewGroups are the groups of kinds that an API server answers and does not store.
+var reviewGroups = []string{"/apis/authentication.k8s.io/", "/apis/authorization.k8s.io/"}
 
 // writes reports whether a request stores something.
 func writes(req *http.Request) bool {
 	if !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, req.Method) {
 		return false
 	}
-	return !req.URL.Query().Has("dryRun") && !slices.ContainsFunc(questions, func(group string) bool { return strings.Contains(req.URL.Path, group) })
+	return !req.URL.Query().Has("dryRun") && !slices.ContainsFunc(reviewGroups, func(group string) bool { return strings.Contains(req.URL.Path, group) })
 }

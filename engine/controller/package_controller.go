@@ -51,8 +51,8 @@ type packageController struct {
 	// patches is what reads Patches for the reconciler.
 	patches  cluster.Cluster
 	capsules *capsule.Recorder
-	// departed are the resources that may have left the selector, or nil without one.
-	departed *departedResources
+	// deselected are the resources that may have left the selector, or nil without one.
+	deselected *deselectedResources
 	// account is the check of its account, or nil.
 	account *accountCheck
 	// fault is what is wrong with the present files of the package while an earlier version of it is
@@ -80,7 +80,7 @@ func (c *packageController) packageFault() string {
 // reconcile reconciles a resource once. A write may unblock another component: the watch event of the
 // written object reconciles the resource again.
 func (c *packageController) reconcile(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	if err := c.departed.report(ctx, key); err != nil {
+	if err := c.deselected.report(ctx, key); err != nil {
 		return 0, err
 	}
 	ctx = withWaiter(ctx, waiter{waiterKey{c.name, ctrl.Request{NamespacedName: key}}, func() {
@@ -108,7 +108,7 @@ func (c *packageController) reconcile(ctx context.Context, key types.NamespacedN
 // forget forgets a resource that another process reconciles.
 func (c *packageController) forget(key types.NamespacedName) {
 	c.reconciler.Forget(key)
-	c.departed.take(key) // the process of the first shard reports it
+	c.deselected.take(key) // the process of the first shard reports it
 }
 
 // enqueueReaders enqueues resources that read an object, as soon as the limits of events allow it. For
@@ -235,14 +235,14 @@ func (m *Manager) add(c *packageController, p *program.Program) error {
 func (m *Manager) watchResources(c *packageController, ctrlr controller.Controller, others *duplicateOperator) error {
 	kind := c.reconciler.Kind
 	if m.options.Selector != nil {
-		c.departed = newDepartedResources(m.options.Selector, kind, c.as.caches.Direct, m.options.Log, c.as.recorder)
+		c.deselected = newDeselectedResources(m.options.Selector, kind, c.as.caches.Direct, m.options.Log, c.as.recorder)
 	}
 	if m.options.LeaderElection {
 		c.resources.Warm()
 	}
 	enqueueResource := noting(c.history, history.Resource, urgently(&handler.EnqueueRequestForObject{}))
 	sources := c.resources.Sources(enqueueResource,
-		m.options.Shard.predicate(), c.departed.predicate(), others.predicate(), specOrMetadataChanged, c.fair.noteChanges())
+		m.options.Shard.predicate(), c.deselected.predicate(), others.predicate(), specOrMetadataChanged, c.fair.noteChanges())
 	for _, of := range sources {
 		if err := ctrlr.Watch(of); err != nil {
 			return err
@@ -306,7 +306,7 @@ func (m *Manager) controllerOf(p *program.Program) (*packageController, error) {
 	if c := m.controller(kind); c != nil {
 		return c, nil
 	}
-	return nil, fmt.Errorf("package %s serves %s, which this process does not; start it anew", p.Name(), kind)
+	return nil, fmt.Errorf("package %s serves %s, which this process does not; restart it", p.Name(), kind)
 }
 
 // enqueueAll reconciles every resource of a package. A manager that is not elected has nothing to do:

@@ -93,7 +93,7 @@ func (s *packageMissingTeardown) Start(ctx context.Context) error {
 	select {
 	case <-s.packagesLoaded:
 		if s.tearsDown() {
-			s.lookForWaiting(ctx)
+			s.watchKindsWithFinalizers(ctx)
 		}
 		<-ctx.Done()
 	case <-ctx.Done():
@@ -108,14 +108,14 @@ func (s *packageMissingTeardown) tearsDown() bool {
 	return s.manager.options.PackageMissing != LeaveWithoutPackage
 }
 
-// looksForWaiting reports whether the kinds of all packages are being looked for, or have been. What is not served when it
+// searchBegun reports whether the kinds of all packages are being looked for, or have been. What is not served when it
 // reports that they are not will be found.
-func (s *packageMissingTeardown) looksForWaiting() bool { return isClosed(s.packagesLoaded) }
+func (s *packageMissingTeardown) searchBegun() bool { return isClosed(s.packagesLoaded) }
 
-// lookForWaiting watches the kinds that have a resource with the engine's finalizer.
-func (s *packageMissingTeardown) lookForWaiting(ctx context.Context) {
+// watchKindsWithFinalizers watches the kinds that have a resource with the engine's finalizer.
+func (s *packageMissingTeardown) watchKindsWithFinalizers(ctx context.Context) {
 	var found []packageMissingKind
-	s.retry(ctx, lookingForWaiting, func() (err error) { found, err = s.find(ctx); return err })
+	s.retry(ctx, searchingKinds, func() (err error) { found, err = s.find(ctx); return err })
 	var names []string
 	for _, k := range found {
 		if s.start(ctx, k) {
@@ -128,12 +128,12 @@ func (s *packageMissingTeardown) lookForWaiting(ctx context.Context) {
 	}
 }
 
-// lookingForWaiting is what retry says that a search for the resources of missing packages is.
-const lookingForWaiting = "looking for resources without their package"
+// searchingKinds is what the log says if the search for the resources of missing packages fails.
+const searchingKinds = "looking for resources without their package"
 
 // retry calls a function with backoff until it succeeds or the context ends. It logs a failure with what the function does.
 func (s *packageMissingTeardown) retry(ctx context.Context, doing string, try func() error) {
-	again := wait.Backoff{Duration: firstRetry, Factor: 2, Steps: 10, Cap: lastRetry}
+	again := wait.Backoff{Duration: firstRetry, Factor: 2, Steps: 10, Cap: maxRetry}
 	_ = again.DelayFunc().Until(ctx, true, false, func(context.Context) (bool, error) {
 		err := try()
 		if err != nil {
@@ -161,7 +161,7 @@ func (s *packageMissingTeardown) find(ctx context.Context) ([]packageMissingKind
 		if s.outOfScope(k) {
 			continue
 		}
-		waiting, err := s.hasWaiting(ctx, k)
+		waiting, err := s.anyHasFinalizer(ctx, k)
 		switch {
 		case apierrors.IsForbidden(err):
 			refused = append(refused, k.GroupKind().String())
@@ -195,7 +195,7 @@ func (s *packageMissingTeardown) kinds(ctx context.Context) ([]packageMissingKin
 	return kindsDefined(definitions.Items, resources), nil
 }
 
-// noteWithdrawn watches a kind whose package is not served any more, if a resource has objects.
+// noteWithdrawn watches a kind whose package is not served any more, if a resource has the engine's finalizer.
 func (s *packageMissingTeardown) noteWithdrawn(k packageMissingKind) {
 	s.mu.Lock()
 	ctx := s.ctx
@@ -203,23 +203,23 @@ func (s *packageMissingTeardown) noteWithdrawn(k packageMissingKind) {
 	if ctx == nil || !s.tearsDown() {
 		return
 	}
-	if err := s.lookAtWithdrawn(ctx, k); err != nil {
+	if err := s.watchWithdrawn(ctx, k); err != nil {
 		s.watching.Go(func() {
-			s.retry(ctx, lookingAtWithdrawn, func() error { return s.lookAtWithdrawn(ctx, k) })
+			s.retry(ctx, watchingWithdrawn, func() error { return s.watchWithdrawn(ctx, k) })
 		})
 	}
 }
 
-// lookingAtWithdrawn is what retry says that a look at the resources of a withdrawn package is.
-const lookingAtWithdrawn = "looking at the resources of a package that is not served any more"
+// watchingWithdrawn is what the log says if it cannot be read whether a withdrawn package leaves resources behind.
+const watchingWithdrawn = "looking at the resources of a package that is not served any more"
 
-// lookAtWithdrawn watches a kind if a resource has objects, and no process serves it by now. It errors if that cannot be told
-// yet: the resources would hang in their deletion until the next start.
-func (s *packageMissingTeardown) lookAtWithdrawn(ctx context.Context, k packageMissingKind) error {
+// watchWithdrawn watches a kind if a resource has the engine's finalizer, and this process does not serve it by now. It errors if that
+// cannot be read: the resources would hang in their deletion until the next start.
+func (s *packageMissingTeardown) watchWithdrawn(ctx context.Context, k packageMissingKind) error {
 	if s.outOfScope(k) {
 		return nil
 	}
-	waiting, err := s.hasWaiting(ctx, k)
+	waiting, err := s.anyHasFinalizer(ctx, k)
 	switch {
 	case apierrors.IsForbidden(err):
 		s.log.Info("resources of a package that is not served any more are not looked at: the operator may not list them", "package", k.pkg, "kind", k.GroupKind().String())
@@ -235,8 +235,8 @@ func (s *packageMissingTeardown) lookAtWithdrawn(ctx context.Context, k packageM
 // page is how many resources one request lists.
 const page = 500
 
-// hasWaiting reports whether a kind has a resource with the engine's finalizer, also one that is not selected: it may be later.
-func (s *packageMissingTeardown) hasWaiting(ctx context.Context, k packageMissingKind) (bool, error) {
+// anyHasFinalizer reports whether a kind has a resource with the engine's finalizer, also one that is not selected: it may be later.
+func (s *packageMissingTeardown) anyHasFinalizer(ctx context.Context, k packageMissingKind) (bool, error) {
 	by, done, err := s.manager.identityOf(s.manager.accountWithout(k))
 	if err != nil {
 		return false, err
@@ -244,7 +244,7 @@ func (s *packageMissingTeardown) hasWaiting(ctx context.Context, k packageMissin
 	defer done()
 	var refused error
 	for _, namespace := range s.manager.options.Namespaces.Lists() {
-		waiting, err := hasWaitingIn(ctx, by.caches.Direct, k, namespace)
+		waiting, err := anyHasFinalizerIn(ctx, by.caches.Direct, k, namespace)
 		switch {
 		case apierrors.IsForbidden(err):
 			refused = err // what it may list elsewhere is looked at all the same
@@ -255,8 +255,8 @@ func (s *packageMissingTeardown) hasWaiting(ctx context.Context, k packageMissin
 	return false, refused
 }
 
-// hasWaitingIn is hasWaiting in a namespace, or in all for "".
-func hasWaitingIn(ctx context.Context, from client.Reader, k packageMissingKind, namespace string) (bool, error) {
+// anyHasFinalizerIn is anyHasFinalizer in a namespace, or in all for "".
+func anyHasFinalizerIn(ctx context.Context, from client.Reader, k packageMissingKind, namespace string) (bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	for {
 		next := list.Continue
@@ -428,7 +428,7 @@ func (s *packageMissingTeardown) newTeardownWatcher(k packageMissingKind) (*watc
 // newBrokenWatcher returns a watcher of all resources of a kind whose package is broken.
 func (s *packageMissingTeardown) newBrokenWatcher(k packageMissingKind) (*watcher, error) {
 	elsewhere := func() {
-		s.log.Info("another process serves the kind of a package that is broken here, and what is broken is not said in its resources", "package", k.pkg, "kind", k.GroupKind().String())
+		s.log.Info("a package is broken here, and another process serves its kind, so the resources do not report the fault", "package", k.pkg, "kind", k.GroupKind().String())
 	}
 	w, err := s.newWatcher(k, "broken", func(r *reconcile.Reconciler) reconcileFunc {
 		return s.reconcileBroken(r, newBrokenReporter(r, func() string { return s.faultOf(k.pkg) }, elsewhere))

@@ -182,8 +182,8 @@ const (
 	refusalsAtOnce   = 20
 )
 
-// namedEach is how many rounds there are for each in which a permission is asked about by the name of an object.
-const namedEach = 2
+// askByNameEvery is how many rounds there are for each in which a permission is asked about by the name of an object.
+const askByNameEvery = 2
 
 // Start implements manager.Runnable.
 func (r *refusedRequests) Start(ctx context.Context) error {
@@ -320,7 +320,7 @@ func (r *refusedRequests) nameToAsk(p permission) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := r.by[p]
-	if known == nil || (known.rounds-1)%namedEach != 0 {
+	if known == nil || (known.rounds-1)%askByNameEvery != 0 {
 		return ""
 	}
 	var next *waiting

@@ -156,8 +156,8 @@ func TestWhatWaitedForAPermissionAndIsGoneIsForgotten(t *testing.T) {
 	refused, now, note, _ := refusals(r)
 	note("gone", permission{verb: "create"})
 	note("stays", permission{verb: "delete"})
-	for range int(forgetRefusal/lastRetry) + 1 {
-		*now = now.Add(lastRetry)
+	for range int(forgetRefusal/maxRetry) + 1 {
+		*now = now.Add(maxRetry)
 		note("stays", permission{verb: "delete"}) // its reconcile is retried
 		refused.askDue(t.Context())
 	}
@@ -188,7 +188,7 @@ func TestAPermissionForANameIsAskedAboutByIt(t *testing.T) {
 			note("web", byName)
 			*now = now.Add(time.Second)
 			note("other", byName.of("other")) // it is asked about after the one that was refused before it
-			for round := range 4 * namedEach {
+			for round := range 4 * askByNameEvery {
 				if round == tc.grantedAt {
 					r.only = &byName
 				}
@@ -198,7 +198,7 @@ func TestAPermissionForANameIsAskedAboutByIt(t *testing.T) {
 			if diff := cmp.Diff(tc.want, enqueued); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			if perRound := float64(r.asked) / float64(4*namedEach); perRound > 1+1.0/namedEach {
+			if perRound := float64(r.asked) / float64(4*askByNameEvery); perRound > 1+1.0/askByNameEvery {
 				t.Errorf("%v questions in a round", perRound)
 			}
 		})

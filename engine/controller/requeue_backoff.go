@@ -53,7 +53,7 @@ var (
 
 func newBackoffReconciler(f reconcileFunc, running *runningReconciles, kind string, fair *fairQueue, measured *metrics.Controller) *backoffReconciler {
 	return &backoffReconciler{
-		TypedRateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstRetry, lastRetry),
+		TypedRateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstRetry, maxRetry),
 		reconcile:        f,
 		running:          running,
 		measured:         measured,
@@ -128,7 +128,7 @@ var errPanic = errors.New("the operator panicked; the log says where")
 func (r *backoffReconciler) recovered(ctx context.Context, req ctrl.Request) (again time.Duration, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			log.FromContext(ctx).Error(nil, "the operator has a fault", "panic", fmt.Sprintf("%T", cause), "stack", string(debug.Stack()))
+			log.FromContext(ctx).Error(nil, "a reconcile panicked", "panic", fmt.Sprintf("%T", cause), "stack", string(debug.Stack()))
 			again, err = 0, errPanic
 		}
 	}()

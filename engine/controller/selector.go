@@ -31,10 +31,10 @@ func (o Options) selection() client.ListOption {
 	return client.MatchingLabelsSelector{Selector: o.Selector}
 }
 
-// departedResources are the resources of a kind that a watch with a selector no longer sees: they are deleted, or
+// deselectedResources are the resources of a kind that a watch with a selector no longer sees: they are deleted, or
 // have lost a label. A resource that has lost its label is left as it is, with its objects, because another process
 // may select it. An event says so, since the status belongs to the process that serves the resource now.
-type departedResources struct {
+type deselectedResources struct {
 	selector labels.Selector
 	kind     schema.GroupVersionKind
 	direct   client.Reader
@@ -45,12 +45,12 @@ type departedResources struct {
 	keys map[types.NamespacedName]bool
 }
 
-func newDepartedResources(selector labels.Selector, kind schema.GroupVersionKind, direct client.Reader, log logr.Logger, recorder reconcile.Recorder) *departedResources {
-	return &departedResources{selector: selector, kind: kind, direct: direct, log: log, recorder: recorder, keys: map[types.NamespacedName]bool{}}
+func newDeselectedResources(selector labels.Selector, kind schema.GroupVersionKind, direct client.Reader, log logr.Logger, recorder reconcile.Recorder) *deselectedResources {
+	return &deselectedResources{selector: selector, kind: kind, direct: direct, log: log, recorder: recorder, keys: map[types.NamespacedName]bool{}}
 }
 
 // predicate returns a predicate that notes what a watch sees no more, and lets all events through. For nil it notes nothing.
-func (d *departedResources) predicate() predicate.Predicate {
+func (d *deselectedResources) predicate() predicate.Predicate {
 	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
 		if d != nil {
 			d.mu.Lock()
@@ -63,7 +63,7 @@ func (d *departedResources) predicate() predicate.Predicate {
 
 // report records on a resource that has lost its label that it is left as it is. It asks the API server once for each
 // resource that a watch no longer sees.
-func (d *departedResources) report(ctx context.Context, key types.NamespacedName) error {
+func (d *deselectedResources) report(ctx context.Context, key types.NamespacedName) error {
 	if !d.take(key) {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (d *departedResources) report(ctx context.Context, key types.NamespacedName
 }
 
 // take forgets a resource, and reports whether it was noted. nil has none.
-func (d *departedResources) take(key types.NamespacedName) bool {
+func (d *deselectedResources) take(key types.NamespacedName) bool {
 	if d == nil {
 		return false
 	}

@@ -17,16 +17,16 @@ import (
 func TestWhatAnotherShardReportsAsDepartedIsForgotten(t *testing.T) {
 	t.Parallel()
 	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
-	c := &packageController{reconciler: &reconcile.Reconciler{Kind: kind}, departed: newDepartedResources(labels.Everything(), kind, nil, logr.Discard(), nil)}
+	c := &packageController{reconciler: &reconcile.Reconciler{Kind: kind}, deselected: newDeselectedResources(labels.Everything(), kind, nil, logr.Discard(), nil)}
 	u := watch.NewObject(kind)
 	u.SetNamespace("a")
 	u.SetName("gone")
-	c.departed.predicate().Delete(event.DeleteEvent{Object: u})
+	c.deselected.predicate().Delete(event.DeleteEvent{Object: u})
 	ours := Shard{1, 3}.only(func(types.NamespacedName) types.UID { return "" }, c.reconcile, c.forget)
 	if _, err := ours(t.Context(), client.ObjectKeyFromObject(u)); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(c.departed.keys); n > 0 {
+	if n := len(c.deselected.keys); n > 0 {
 		t.Errorf("%d resources are remembered for ever", n)
 	}
 }

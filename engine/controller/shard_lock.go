@@ -32,12 +32,12 @@ import (
 // How many shards there are is agreed on in one Lease, and each shard has a Lease of its own: that of shard 0 has the name of
 // one without shards. A process serves while it holds the Lease of its shard, if its count was the agreed one when it took that.
 //
-//   - Who has taken its Lease looks at the agreement, and writes it as it is. If the count is another one, it gives the Lease back.
-//   - Who has another count than the agreed one changes the agreement, once it holds the Leases of all shards of the agreed count
-//     itself: then nobody serves. The write has the version that it read before it took the first one, so it fails if somebody
+//   - A process that has taken its Lease reads the agreement, and writes it as it is. If the count is another one, it gives the Lease back.
+//   - A process with another count than the agreed one changes the agreement, once it holds the Leases of all shards of the agreed
+//     count itself: then nobody serves. The write has the version that it read before it took the first one, so it fails if somebody
 //     has begun to serve since, because its Leases had expired.
 //   - The agreement may be deleted. A shard looks at it before each renewal, writes it again if it is gone, and gives its Lease back
-//     if it is another one. Who finds none makes one only after the time in which a shard that serves had to have done that.
+//     if it is another one. A process that finds none makes one only after the time in which a shard that serves had to have done that.
 //
 // So no two processes of different counts ever serve at a time, however they are started, and two of one count have different
 // shards. What a deposed leader has sent already is as late as with any leader election.
@@ -106,8 +106,8 @@ type shardElection struct {
 	lock  func(name string) resourcelock.Interface
 	log   logr.Logger
 	times electionTimes
-	// saysUnknown has it said once that others are not known.
-	saysUnknown sync.Once
+	// logUnknownOnce has it said once that others are not known.
+	logUnknownOnce sync.Once
 }
 
 // electionTimes are those of the library, and how long a Lease is waited for while others are held.
@@ -340,7 +340,7 @@ func (e *shardElection) confirm(ctx context.Context) error {
 // unlessAlone returns nil for a process without shards that may not look: the roles of early versions know of none.
 func (e *shardElection) unlessAlone(err error) error {
 	if apierrors.IsForbidden(err) && e.shard.count() == 1 {
-		e.saysUnknown.Do(func() {
+		e.logUnknownOnce.Do(func() {
 			e.log.Info("whether another operator of this Lease has shards is not known: the operator may not read the Lease that says so; operetta rbac prints the role", "error", err.Error())
 		})
 		return nil
@@ -440,7 +440,7 @@ func (e *shardElection) change(ctx context.Context, from agreement) error {
 	var held sync.WaitGroup
 	defer held.Wait()
 	defer cancel()
-	held.Go(func() { e.follow(ctx, from, cancel) })
+	held.Go(func() { e.cancelWhenChanged(ctx, from, cancel) })
 	for i := range from.count {
 		if err := e.hold(ctx, cancel, &held, from.lease(e.id, i)); err != nil {
 			return err
@@ -453,8 +453,8 @@ func (e *shardElection) change(ctx context.Context, from agreement) error {
 	return nil
 }
 
-// follow ends a change of the agreement when somebody else has made one.
-func (e *shardElection) follow(ctx context.Context, from agreement, cancel context.CancelFunc) {
+// cancelWhenChanged ends a change of the agreement when somebody else has made one.
+func (e *shardElection) cancelWhenChanged(ctx context.Context, from agreement, cancel context.CancelFunc) {
 	if wait.PollUntilContextCancel(ctx, e.times.retry, false, func(ctx context.Context) (bool, error) {
 		_, agreed, err := e.read(ctx)
 		return err == nil && agreed != from, nil

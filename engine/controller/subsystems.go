@@ -53,7 +53,7 @@ func (s *subsystems) has(ctx context.Context, kind schema.GroupKind) (bool, erro
 	s.mu.Lock()
 	last, ok := s.known[kind]
 	s.mu.Unlock()
-	if ok && (last.is || s.now().Sub(last.asked) < notYet) {
+	if ok && (last.is || s.now().Sub(last.asked) < subsystemRecheck) {
 		return last.is, nil
 	}
 	is, err := s.ask(ctx, kind)
@@ -82,7 +82,7 @@ func (s *subsystems) ask(ctx context.Context, kind schema.GroupKind) (bool, erro
 	case apierrors.IsNotFound(err): // an aggregated API serves it
 		return false, nil
 	case apierrors.IsForbidden(err):
-		s.log.Info("whether a kind is another operator's is not known, so its resources count as it reports them: the operator may not read CustomResourceDefinitions", "kind", kind.String())
+		s.log.Info("the operator may not read CustomResourceDefinitions, so it does not know whether a kind belongs to a package: the resources of that kind need not report Ready", "kind", kind.String())
 		return false, nil
 	case err != nil:
 		return false, err

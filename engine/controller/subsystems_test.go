@@ -121,11 +121,11 @@ func TestAKindMayBecomeThatOfAPackage(t *testing.T) {
 	if got := a.about(t, "example.com", "Thing"); got != (answer{}) {
 		t.Errorf("at once: %+v, want no request", got)
 	}
-	a.at = a.at.Add(notYet)
+	a.at = a.at.Add(subsystemRecheck)
 	if got := a.about(t, "example.com", "Thing"); got != (answer{true, false, 1}) {
-		t.Errorf("after %s: %+v, want that it is one now", notYet, got)
+		t.Errorf("after %s: %+v, want that it is one now", subsystemRecheck, got)
 	}
-	a.at = a.at.Add(24 * notYet)
+	a.at = a.at.Add(24 * subsystemRecheck)
 	if got := a.about(t, "example.com", "Thing"); got != (answer{true, false, 0}) {
 		t.Errorf("later: %+v, want no request any more", got)
 	}

@@ -9,11 +9,11 @@ const (
 	// firstRetry is the delay after the first failure of a reconcile. It doubles with each
 	// further one; an event reconciles at once all the same.
 	firstRetry = time.Second
-	// lastRetry is the longest delay after a failure.
-	lastRetry = 5 * time.Minute
-	// notYet is how long a kind counts as none of a package before it is looked up again: the
+	// maxRetry is the longest delay after failures.
+	maxRetry = 5 * time.Minute
+	// subsystemRecheck is how long a kind counts as none of a package before it is looked up again: the
 	// label comes with the first process that runs the package, or with a newer one.
-	notYet = 10 * time.Minute
+	subsystemRecheck = 10 * time.Minute
 )
 
 // cacheSyncTimeout is how long a controller waits for its first list. The library's two minutes would end the
@@ -25,16 +25,22 @@ const (
 	// refusedInterval is how often the API server is asked whether a permission is there that the
 	// operator lacked. One question serves all resources that lack it.
 	refusedInterval = 4 * time.Second
-	// firstLook is how long the first status of a Package waits for the answer whether the rights for it are there.
-	firstLook = 2 * time.Second
+	// firstAccountCheck is how long the first status of a Package waits for the answer whether the rights for it are there.
+	firstAccountCheck = 2 * time.Second
 	// deniedInterval is how long a permission is not asked about again that the operator has, although a
 	// request was refused: admission has denied it.
 	deniedInterval = time.Minute
-	// pinAgain is how often a resource looks whether the revision that it is pinned to is loaded. It costs no request.
-	pinAgain = time.Second
 	// forgetRefusal is how long a resource counts as waiting for a permission after its last refused request: what
 	// waits is retried more often than that.
-	forgetRefusal = 2 * lastRetry
+	forgetRefusal = 2 * maxRetry
+)
+
+// What is not there yet, and reports no event when it comes.
+const (
+	// pinAgain is how often a resource looks whether the revision that it is pinned to is loaded. It costs no request.
+	pinAgain = time.Second
+	// overlaysAgain is when to look again whether there can be Overlays, while the definition of that kind is not installed.
+	overlaysAgain = time.Minute
 )
 
 // Workers and hung reconciles.
@@ -73,8 +79,8 @@ const (
 	predecessorTime = 5 * time.Second
 	// answerTime is how long a process that reconciles a kind has to answer.
 	answerTime = 2 * time.Second
-	// lagTime is how long another process may take to notice a new generation.
-	lagTime = 10 * time.Second
+	// observationTime is how long another process may take to notice a new generation.
+	observationTime = 10 * time.Second
 	// leaseRetry is how often a manager that does not lead looks at the lease. Client-go
 	// adds up to 1.2 times as much again, so that it takes over within two seconds of a
 	// leader that ends in order.
@@ -98,7 +104,7 @@ const (
 	connectKeepAlive = 30 * time.Second
 )
 
-// The end of the process, and its metrics.
+// The end of the process, its metrics, and what it says of its reconciles.
 const (
 	// shutdownTimeout is how long the manager takes to end at most: half of what a pod has.
 	shutdownTimeout = 15 * time.Second
@@ -109,8 +115,6 @@ const (
 	headerTimeout = 10 * time.Second
 	// lastScrape is how long a scrape may delay the end of the process.
 	lastScrape = 5 * time.Second
-	// overlaysAgain is when to look again whether there can be Overlays, while the definition of that kind is not installed.
-	overlaysAgain = time.Minute
 	// answerKept is how long the answer to whether a user may see the last reconciles of a resource is reused.
 	answerKept = 10 * time.Second
 	// trustKept is how long the certificates are used by which those of users are verified, until they are read again.

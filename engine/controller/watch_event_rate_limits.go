@@ -138,7 +138,7 @@ func (w *eventRateLimits) limited(inner handler.EventHandler) handler.EventHandl
 		of := object.Ref{GroupVersionKind: e.after.GetObjectKind().GroupVersionKind(), Namespace: e.after.GetNamespace(), Name: e.after.GetName()}
 		defer func() {
 			if cause := recover(); cause != nil {
-				w.log.Error(nil, "the operator has a fault, and leaves an event out", "object", of.String(), "stack", string(debug.Stack()))
+				w.log.Error(nil, "the operator panicked over an event, and leaves it out", "object", of.String(), "stack", string(debug.Stack()))
 			}
 		}()
 		enqueue(addingBy(q, func(to priorityQueue, o priorityqueue.AddOpts, requests ...ctrl.Request) {

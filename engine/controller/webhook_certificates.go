@@ -99,7 +99,7 @@ func (m *Manager) serveCertificates(host string) (*webhookCertificates, error) {
 		return nil, err
 	}
 	// This cache does not say that it needs no leader election.
-	return c, errors.Join(m.manager.Add(watch.EveryProcess(c.cache.Start)), m.manager.Add(watch.EveryProcess(c.read)), m.addSingleton(manager.RunnableFunc(c.keep)))
+	return c, errors.Join(m.manager.Add(watch.EveryProcess(c.cache.Start)), m.manager.Add(watch.EveryProcess(c.watchSecret)), m.addSingleton(manager.RunnableFunc(c.keepUpToDate)))
 }
 
 // selection returns the objects that are watched, each by its name, so that rights on others are not needed.
@@ -142,15 +142,15 @@ func (c *webhookCertificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error
 	return out, nil
 }
 
-// read serves what the Secret has, until the context ends.
-func (c *webhookCertificates) read(ctx context.Context) error {
+// watchSecret serves what the Secret has, until the context ends.
+func (c *webhookCertificates) watchSecret(ctx context.Context) error {
 	for kind := range c.selection() {
 		informer, err := c.cache.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watching the certificates of the webhooks: %w", err)
 		}
 		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc: c.see, UpdateFunc: func(_, object any) { c.see(object) }, DeleteFunc: func(any) { c.wake() },
+			AddFunc: c.serveSecret, UpdateFunc: func(_, object any) { c.serveSecret(object) }, DeleteFunc: func(any) { c.wake() },
 		}); err != nil {
 			return fmt.Errorf("watching the certificates of the webhooks: %w", err)
 		}
@@ -159,10 +159,10 @@ func (c *webhookCertificates) read(ctx context.Context) error {
 	return nil
 }
 
-// see serves the certificate in a Secret. While the Secret has none, or an expired one, the last one stays in use.
+// serveSecret serves the certificate in a Secret. While the Secret has none, or an expired one, the last one stays in use.
 // After an outage, that one may have expired, too: it is served until the leader has replaced it, because a client
 // that rejects a certificate reports more than a client that gets none.
-func (c *webhookCertificates) see(object any) {
+func (c *webhookCertificates) serveSecret(object any) {
 	defer c.wake()
 	secret, is := object.(*corev1.Secret)
 	if !is {
@@ -196,8 +196,8 @@ func (c *webhookCertificates) wake() {
 	}
 }
 
-// keep keeps the Secret and the configurations as they have to be, until the context ends.
-func (c *webhookCertificates) keep(ctx context.Context) error {
+// keepUpToDate keeps the Secret and the configurations as they have to be, until the context ends.
+func (c *webhookCertificates) keepUpToDate(ctx context.Context) error {
 	c.awaitRead(ctx)
 	for ctx.Err() == nil {
 		again, err := c.step(ctx)
@@ -236,19 +236,19 @@ func (c *webhookCertificates) getRead(ctx context.Context, key client.ObjectKey,
 	return c.cache.Get(ctx, key, into)
 }
 
-// step does what is due, and returns when to look again. What cannot be told whom to trust keeps the certificate from being replaced
-// by the next one, and not from being made.
+// step does what is due, and returns when to look again. While the authorities are not written everywhere, the certificate is not
+// replaced by the next one; a first one is made all the same.
 func (c *webhookCertificates) step(ctx context.Context) (time.Duration, error) {
 	secret := &corev1.Secret{}
 	if err := c.getRead(ctx, c.of.Secret, secret); err != nil {
 		return 0, fmt.Errorf("secret %s: %w", c.of.Secret, err)
 	}
-	var untold error
+	var unwritten error
 	if len(secret.Data[certificates.AuthoritiesKey]) > 0 {
-		untold = c.trust(ctx, secret.Data[certificates.AuthoritiesKey])
+		unwritten = c.writeCABundles(ctx, secret.Data[certificates.AuthoritiesKey])
 	}
 	trusted := time.Since(c.since)
-	if untold != nil {
+	if unwritten != nil {
 		trusted = -1
 	}
 	next, err := certificates.Next(secret.Data, c.options, trusted, time.Now())
@@ -256,40 +256,41 @@ func (c *webhookCertificates) step(ctx context.Context) (time.Duration, error) {
 		next.Again = min(next.Again, definitionCheck) // definitions are not watched
 	}
 	if err != nil || !next.Changed {
-		return next.Again, errors.Join(untold, err)
+		return next.Again, errors.Join(unwritten, err)
 	}
 	secret.Data = next.Data
 	if err := c.direct.Update(ctx, secret); err != nil && !apierrors.IsConflict(err) {
-		return 0, errors.Join(untold, fmt.Errorf("secret %s: %w", c.of.Secret, err))
+		return 0, errors.Join(unwritten, fmt.Errorf("secret %s: %w", c.of.Secret, err))
 	}
-	return next.Again, untold // the event of the write comes before that
+	return next.Again, unwritten // the event of the write comes before that
 }
 
-// trust tells the API server whom to trust, and notes since when it has been told. What cannot be told keeps nothing else from it.
-func (c *webhookCertificates) trust(ctx context.Context, authorities []byte) error {
+// writeCABundles writes the authorities to trust wherever the API server looks for them, and notes since when they are everywhere. If one
+// write fails, the others are made all the same.
+func (c *webhookCertificates) writeCABundles(ctx context.Context, authorities []byte) error {
 	changed := false
-	var untold []error
+	var failures []error
 	if c.of.Configuration != "" {
 		for _, configuration := range []client.Object{&admissionregistrationv1.ValidatingWebhookConfiguration{}, &admissionregistrationv1.MutatingWebhookConfiguration{}} {
-			told, err := c.tell(ctx, configuration, authorities)
+			written, err := c.writeCABundle(ctx, configuration, authorities)
 			if err != nil {
-				untold = append(untold, fmt.Errorf("%T %s: %w", configuration, c.of.Configuration, err))
+				failures = append(failures, fmt.Errorf("%T %s: %w", configuration, c.of.Configuration, err))
 			}
-			changed = changed || told
+			changed = changed || written
 		}
 	}
 	if c.by != nil {
 		for _, name := range c.definitions() {
-			told, err := c.tellDefinition(ctx, name, authorities)
+			written, err := c.writeConversionCABundle(ctx, name, authorities)
 			if err != nil {
-				untold = append(untold, fmt.Errorf("CustomResourceDefinition %s: %w", name, err))
+				failures = append(failures, fmt.Errorf("CustomResourceDefinition %s: %w", name, err))
 			}
-			changed = changed || told
+			changed = changed || written
 		}
 	}
-	if len(untold) > 0 {
-		c.trusted = nil // the time begins when all are told
-		return errors.Join(untold...)
+	if len(failures) > 0 {
+		c.trusted = nil // the time begins when all have them
+		return errors.Join(failures...)
 	}
 	if changed || !bytes.Equal(c.trusted, authorities) {
 		c.trusted, c.since = authorities, time.Now()
@@ -297,8 +298,8 @@ func (c *webhookCertificates) trust(ctx context.Context, authorities []byte) err
 	return nil
 }
 
-// tell writes authorities to a configuration, and reports whether that was necessary.
-func (c *webhookCertificates) tell(ctx context.Context, configuration client.Object, authorities []byte) (bool, error) {
+// writeCABundle writes authorities to a configuration, and reports whether that was necessary.
+func (c *webhookCertificates) writeCABundle(ctx context.Context, configuration client.Object, authorities []byte) (bool, error) {
 	err := c.getRead(ctx, types.NamespacedName{Name: c.of.Configuration}, configuration)
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -323,9 +324,9 @@ func (c *webhookCertificates) tell(ctx context.Context, configuration client.Obj
 	return true, err
 }
 
-// tellDefinition writes authorities to a definition that has this operator convert its versions, and reports whether
+// writeConversionCABundle writes authorities to a definition that has this operator convert its versions, and reports whether
 // that was necessary. That of somebody else stays as it is.
-func (c *webhookCertificates) tellDefinition(ctx context.Context, name string, authorities []byte) (bool, error) {
+func (c *webhookCertificates) writeConversionCABundle(ctx context.Context, name string, authorities []byte) (bool, error) {
 	definition := &unstructured.Unstructured{}
 	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	err := c.direct.Get(ctx, client.ObjectKey{Name: name}, definition)
@@ -339,7 +340,7 @@ func (c *webhookCertificates) tellDefinition(ctx context.Context, name string, a
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(definition.Object, had); err != nil {
 		return false, err
 	}
-	if conversion := had.Spec.Conversion; conversion == nil || conversion.Webhook == nil || !c.isAsked(conversion.Webhook.ClientConfig) || bytes.Equal(conversion.Webhook.ClientConfig.CABundle, authorities) {
+	if conversion := had.Spec.Conversion; conversion == nil || conversion.Webhook == nil || !c.isThisOperator(conversion.Webhook.ClientConfig) || bytes.Equal(conversion.Webhook.ClientConfig.CABundle, authorities) {
 		return false, nil
 	}
 	before := definition.DeepCopy()
@@ -354,8 +355,8 @@ func (c *webhookCertificates) tellDefinition(ctx context.Context, name string, a
 	return true, err
 }
 
-// isAsked reports whether an API server that calls a webhook calls this operator.
-func (c *webhookCertificates) isAsked(by *apiextensionsv1.WebhookClientConfig) bool {
+// isThisOperator reports whether an API server that calls a webhook calls this operator.
+func (c *webhookCertificates) isThisOperator(by *apiextensionsv1.WebhookClientConfig) bool {
 	if by == nil {
 		return false
 	}

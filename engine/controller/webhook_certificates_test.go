@@ -65,7 +65,7 @@ func TestAnExpiredCertificateIsServedOnlyIfThereIsNothingBetterAndSaidToBeExpire
 				<-time.After(3 * time.Hour)
 				of["other"] = secretWithCertificate(t)
 				for _, which := range row.seen {
-					c.see(of[which])
+					c.serveSecret(of[which])
 				}
 				if diff := cmp.Diff(row.said, said); diff != "" {
 					t.Errorf("%s: said (-want +got):\n%s", row.reason, diff)
@@ -90,7 +90,7 @@ func TestAProcessSaysThatItsCertificateHasExpiredMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &webhookCertificates{changed: make(chan struct{}, 1), log: funcr.New(func(string, string) {}, funcr.Options{})}
-		c.see(secretWithCertificate(t))
+		c.serveSecret(secretWithCertificate(t))
 		if err := c.ready(nil); err != nil {
 			t.Errorf("a process with a certificate is not ready: %v", err)
 		}
@@ -171,7 +171,7 @@ func TestAKindThatCannotBeReadKeepsNoCertificateFromBeingMade(t *testing.T) {
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)
-				go func() { ended <- c.keep(ctx) }()
+				go func() { ended <- c.keepUpToDate(ctx) }()
 				<-time.After(time.Minute)
 				var secret corev1.Secret
 				var validating admissionregistrationv1.ValidatingWebhookConfiguration

@@ -34,7 +34,7 @@ func (m *Manager) Withdraw(ctx context.Context, p *program.Program) error {
 	m.release(kind.GroupKind())
 	// The controller of a kind that is held has not begun. Until each package has been tried, it may be served again, and is looked for
 	// afterwards as any other kind; once that search is over, nothing would look for it.
-	if never && !m.packageMissing.looksForWaiting() {
+	if never && !m.packageMissing.searchBegun() {
 		c.leave()
 		return nil
 	}
@@ -62,7 +62,7 @@ func (m *Manager) abandon(kind schema.GroupKind, c *packageController) {
 	defer cancel()
 	for _, part := range c.parts {
 		if err := part.stop(ctx); err != nil {
-			m.options.Log.Error(err, "a part of a controller does not end", "kind", kind.String())
+			m.options.Log.Error(err, "a part of a controller did not stop", "kind", kind.String())
 		}
 	}
 	if c.resources != nil {
