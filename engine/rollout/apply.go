@@ -74,7 +74,7 @@ func (ap applier) apply(ctx context.Context, want []ownership.Desired, c program
 	}
 	if changedTogether(decisions) {
 		if refused := ap.dryRun(ctx, decisions, 1); len(refused.failures) > 0 {
-			return refused.concluded(c.Name)
+			return refused.withOutcome(c.Name)
 		}
 	}
 	return ap.performAll(ctx, c.Name, decisions)
@@ -96,7 +96,7 @@ func (ap applier) decisions(ctx context.Context, want []ownership.Desired, c pro
 			panic(fault) // it stops the component, as one in this goroutine does
 		}
 		if err != nil {
-			return decisions, out.withFailure(ap.writeFailure(ctx, decision{want: d}, err)).concluded(c.Name)
+			return decisions, out.withFailure(ap.writeFailure(ctx, decision{want: d}, err)).withOutcome(c.Name)
 		}
 		if refused, ok := blockedOutcome(c.Name, s); ok && !closed {
 			out.outcome = refused
@@ -167,7 +167,7 @@ func (ap applier) performAll(ctx context.Context, component string, decisions []
 			break
 		}
 	}
-	return out.concluded(component)
+	return out.withOutcome(component)
 }
 
 // appliedBefore reports whether exactly this manifest was applied before.

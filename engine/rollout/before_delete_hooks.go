@@ -75,7 +75,7 @@ func (h HookStates) BeforeDeletion(inventory ownership.Inventory) string {
 func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, done bool, err error) {
 	r := newRun(ctx, e, in)
 	r.deleting = true
-	r.through(ctx, r.observe, r.evaluate, r.plan)
+	r.runUntilFault(ctx, r.observe, r.evaluate, r.plan)
 	r.watchInputs()
 	fault := r.result.Completion.Fault
 	switch {
@@ -91,7 +91,7 @@ func (e *Engine) BeforeDelete(ctx context.Context, in Input) (result Result, don
 	case !fault.IsZero():
 		return SkipHooks(in.Inventory, in.HookStates, fault.Message), true, nil
 	}
-	r.through(ctx, func(ctx context.Context) error { return r.runHooks(ctx, program.BeforeDelete) })
+	r.runUntilFault(ctx, func(ctx context.Context) error { return r.runHooks(ctx, program.BeforeDelete) })
 	r.watchInputs()
 	pending := slices.DeleteFunc(r.components(), status.Component.Done)
 	why := r.whyHooksNeverEnd(ctx, pending)

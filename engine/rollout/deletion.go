@@ -37,10 +37,10 @@ type deletion struct {
 	unwatched map[schema.GroupVersionKind]bool
 	// requeueAfter is when to look again at what no watch event reports, or 0.
 	requeueAfter time.Duration
-	// misses is how many objects were looked for that the owner does not have, and later says that others are
+	// notOwned is how many objects were looked for that the owner does not have, and moreEntries says that others are
 	// looked for in the next reconcile.
-	misses int
-	later  bool
+	notOwned    int
+	moreEntries bool
 	// refusals counts the reads of objects that the API server has refused, by kind and namespace.
 	refusals map[cluster.Ref]int
 	// refused are the components with an object that could not be deleted.
@@ -56,15 +56,15 @@ func (d *deletion) run(ctx context.Context) {
 	for progress := true; progress; {
 		progress = false
 		d.waits, d.blocked, d.refused = map[string][]string{}, map[string][]string{}, map[string]bool{}
-		d.failures, d.requeueAfter, d.later, d.refusals = nil, 0, false, map[cluster.Ref]int{} // each round retries what was refused
+		d.failures, d.requeueAfter, d.moreEntries, d.refusals = nil, 0, false, map[cluster.Ref]int{} // each round retries what was refused
 		for component, e := range d.inventory.Entries() {
 			if d.unwanted[e] && d.remove(ctx, component, e) {
 				progress = true
 			}
 		}
 	}
-	if d.later {
-		d.requeueAfter = ShortestWait(d.requeueAfter, missesAgain)
+	if d.moreEntries {
+		d.requeueAfter = ShortestWait(d.requeueAfter, moreEntriesAgain)
 	}
 }
 
@@ -102,8 +102,8 @@ func (d *deletion) delete(ctx context.Context, component string, e ownership.Ent
 		d.events = append(d.events, outOfReach(ref, component))
 		return true, nil
 	}
-	if d.misses >= maxMisses {
-		d.lookLater(component)
+	if d.notOwned >= maxNotOwned {
+		d.noteMoreEntries(component)
 		return false, nil
 	}
 	if d.isRefused(ref) {
@@ -118,8 +118,8 @@ func (d *deletion) delete(ctx context.Context, component string, e ownership.Ent
 	situation, whose := ownership.Classify(live, d.owner)
 	switch situation {
 	case ownership.Absent, ownership.Predecessor, ownership.Foreign, ownership.Unproven, ownership.OutOfReach:
-		d.misses++
-		d.keep(component, e, situation, whose)
+		d.notOwned++
+		d.noteKept(component, e, situation, whose)
 		return true, nil
 	case ownership.Terminating:
 		d.noteTerminating(component, live)
@@ -149,9 +149,9 @@ func (d *deletion) delete(ctx context.Context, component string, e ownership.Ent
 	return false, nil
 }
 
-// keep records why an object of the inventory is not deleted: the object itself does not say that
+// noteKept records why an object of the inventory is not deleted: the object itself does not say that
 // it belongs to the owner.
-func (d *deletion) keep(component string, e ownership.Entry, situation ownership.Situation, whose string) {
+func (d *deletion) noteKept(component string, e ownership.Entry, situation ownership.Situation, whose string) {
 	ref := e.Ref(d.owner.Namespace)
 	switch {
 	case situation == ownership.Absent, situation == ownership.Predecessor: // the owner has no such object
@@ -250,31 +250,31 @@ func kindIn(ref cluster.Ref) cluster.Ref {
 	return out
 }
 
-// maxMisses is how many entries of an inventory are looked for in one reconcile that turn out not to be the owner's, at most. Anyone who
+// maxNotOwned is how many entries of an inventory are looked for in one reconcile that turn out not to be the owner's, at most. Anyone who
 // may write the status can name thousands, and each costs a request before the inventory forgets it.
-const maxMisses = 400
+const maxNotOwned = 400
 
 // unowned reports whether the owner does not have the object of an entry. It reads few objects from the API server: none that is the
-// owner's in the cache, and no more than maxMisses others.
+// owner's in the cache, and no more than maxNotOwned others.
 func (d *deletion) unowned(ctx context.Context, component string, e ownership.Entry) (bool, error) {
 	ref := e.Ref(d.owner.Namespace)
 	if known, _ := d.cluster.GetCached(ctx, ref); d.owns(known) {
 		return false, nil
 	}
-	if d.misses >= maxMisses {
-		d.later = true
+	if d.notOwned >= maxNotOwned {
+		d.moreEntries = true
 		return false, nil
 	}
 	if d.isRefused(ref) {
 		return false, nil
 	}
-	d.misses++
+	d.notOwned++
 	_, live, err := d.lookInAnyVersion(ctx, ref)
 	if err != nil || d.owns(live) {
 		return false, err
 	}
 	situation, whose := ownership.Classify(live, d.owner)
-	d.keep(component, e, situation, whose)
+	d.noteKept(component, e, situation, whose)
 	return true, nil
 }
 
@@ -286,14 +286,14 @@ func (d *deletion) owns(u *unstructured.Unstructured) bool {
 
 // What a component waits for whose objects were not all looked for.
 const (
-	lookedForLater = "more objects of the inventory are looked for"
-	refusedAlike   = "the other objects of that kind wait for the same permission"
+	waitsForMoreEntries = "more objects of the inventory are looked for"
+	refusedAlike        = "the other objects of that kind wait for the same permission"
 )
 
-// lookLater notes that there are entries of a component that the next reconcile looks for.
-func (d *deletion) lookLater(component string) {
-	d.later = true
-	d.waitOnce(component, lookedForLater)
+// noteMoreEntries notes that there are entries of a component that the next reconcile looks for.
+func (d *deletion) noteMoreEntries(component string) {
+	d.moreEntries = true
+	d.waitOnce(component, waitsForMoreEntries)
 }
 
 // waitOnce is wait with a message that may be noted already.

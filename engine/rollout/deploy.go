@@ -66,9 +66,9 @@ func (r *run) planAnswers(ctx context.Context) error {
 		return err
 	}
 	if slices.ContainsFunc(r.graph.Nodes(), func(name string) bool { return !known.Has(name) }) {
-		r.revelations++
+		r.roundsWithNewComponents++
 	}
-	if r.revelations < maxRounds {
+	if r.roundsWithNewComponents < maxRounds {
 		return nil
 	}
 	return stopAt(renamed(before, r.rollout), status.ReasonInvalidPackage,

@@ -42,10 +42,10 @@ func (e *Engine) CheckInSync(ctx context.Context, in Input) (Result, bool) {
 	predicting := *e
 	predicting.Package = predicted{p}
 	r := newRun(ctx, &predicting, in)
-	if r.through(ctx, r.readOnlyPhases()...); r.stopped() || !r.allInSync() {
+	if r.runUntilFault(ctx, r.readOnlyPhases()...); r.stopped() || !r.allInSync() {
 		return Result{}, false
 	}
-	if r.through(ctx, r.deploy); r.stopped() || len(r.unwanted(ctx)) > 0 {
+	if r.runUntilFault(ctx, r.deploy); r.stopped() || len(r.unwanted(ctx)) > 0 {
 		return Result{}, false
 	}
 	r.watchInputs()

@@ -75,7 +75,7 @@ func (pr *progress) health(ctx context.Context, live *unstructured.Unstructured,
 	switch {
 	case err != nil:
 		pr.failures = append(pr.failures, fmt.Errorf("%s: asking whether it is the resource of a package: %w", cluster.RefOf(live), err))
-		return verify.Judgement{Health: verify.Progressing, Message: "whether it is the resource of a package cannot be asked: " + err.Error()}
+		return verify.Judgement{Health: verify.Progressing, Message: "it is not known whether its kind belongs to a package: " + err.Error()}
 	case reports:
 		return verify.ReadyCondition(live)
 	}

@@ -82,7 +82,7 @@ func (obs *observed) observe(ctx context.Context) error {
 		obs.unreadable[r.ref.Identity()] = true
 		return true
 	})
-	if _, err := obs.keep(reads); err != nil {
+	if _, err := obs.keepOwned(reads); err != nil {
 		return err
 	}
 	obs.findFinished()
@@ -106,7 +106,7 @@ const parallelReads = 16
 // look reads objects from the cache and keeps those that the resource owns. It reports
 // whether that changes what the package sees.
 func (obs *observed) look(ctx context.Context, places []place) (bool, error) {
-	return obs.keep(obs.readPlaces(ctx, places))
+	return obs.keepOwned(obs.readPlaces(ctx, places))
 }
 
 // An objectRead is what the cache has at a place.
@@ -140,8 +140,8 @@ func (obs *observed) readPlaces(ctx context.Context, places []place) []objectRea
 	return out
 }
 
-// keep keeps the objects that the resource owns. It reports whether that changes what the package sees.
-func (obs *observed) keep(reads []objectRead) (bool, error) {
+// keepOwned keeps the objects that the resource owns. It reports whether that changes what the package sees.
+func (obs *observed) keepOwned(reads []objectRead) (bool, error) {
 	if err := readError(reads); err != nil {
 		return false, err
 	}

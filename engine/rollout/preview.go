@@ -76,7 +76,7 @@ func (o ObjectPreview) Refusal(ctx context.Context, in cluster.Cluster) error {
 // valid then, too.
 func (e *Engine) Preview(ctx context.Context, in Input) (Preview, error) {
 	r := newRun(ctx, e, in)
-	r.through(ctx, r.readOnlyPhases()...)
+	r.runUntilFault(ctx, r.readOnlyPhases()...)
 	out := Preview{Fault: r.result.Completion.Fault, FaultAt: r.stoppedAt, Rollout: r.rollout, Change: status.Unchanged}
 	if out.Fault.IsZero() && r.graph != nil {
 		decisions := map[string][]decision{}
@@ -126,7 +126,7 @@ func (pr *progress) previewApply(ctx context.Context, c program.Component) (stat
 	if blocked.outcome.Name != "" {
 		return blocked.outcome, decisions
 	}
-	if refused := ap.dryRun(ctx, decisions, 0).concluded(c.Name).outcome; refused.Name != "" {
+	if refused := ap.dryRun(ctx, decisions, 0).withOutcome(c.Name).outcome; refused.Name != "" {
 		return refused, decisions
 	}
 	if awaited, ok := pr.awaited[c.Name]; ok {

@@ -25,14 +25,14 @@ func (r *run) prune(ctx context.Context) error {
 	if r.rendersNothing() {
 		return stop(status.ReasonPruneRefused, fmt.Sprintf("the package renders no object, and %d exist; they are left alone", r.inventory.Len()))
 	}
-	d := &deletion{cluster: r.Cluster, owner: r.in.Owner, inventory: r.inventory, unwanted: unwanted, misses: r.misses}
+	d := &deletion{cluster: r.Cluster, owner: r.in.Owner, inventory: r.inventory, unwanted: unwanted, notOwned: r.notOwned}
 	d.run(ctx)
 	r.inventory = d.inventory
 	r.result.Events = append(r.result.Events, d.events...)
 	r.failures = append(r.failures, d.failures...)
 	r.requeueAfter = ShortestWait(r.requeueAfter, d.requeueAfter)
 	r.result.Completion.Pruning = d.message()
-	r.result.Completion.Refused, r.result.MoreEntries = len(d.refused) > 0, r.result.MoreEntries || d.later
+	r.result.Completion.Refused, r.result.MoreEntries = len(d.refused) > 0, r.result.MoreEntries || d.moreEntries
 	if len(d.events) > 0 {
 		r.change = status.Changed
 	}
@@ -53,7 +53,7 @@ func (pr *progress) unwanted(ctx context.Context) map[ownership.Entry]bool {
 	for _, g := range pr.inventory {
 		c, exists := pr.component(g.Component)
 		_, excluded := pr.excluded[g.Component]
-		gone, applied := !exists && !pr.unlisted(g.Component) || excluded, pr.applied(c)
+		gone, applied := !exists && !pr.mayBeHook(g.Component) || excluded, pr.applied(c)
 		if !gone && !applied {
 			continue
 		}
@@ -87,9 +87,9 @@ func (ev *evaluated) rendered(ctx context.Context) map[cluster.Ref]bool {
 	return out
 }
 
-// unlisted reports whether a component that the evaluation does not list may be a hook whose name
+// mayBeHook reports whether a component that the evaluation does not list may be a hook whose name
 // is not known yet.
-func (ev *evaluated) unlisted(component string) bool {
+func (ev *evaluated) mayBeHook(component string) bool {
 	return slices.ContainsFunc(ev.rollout.Hooks, func(h program.Hook) bool { return h.MayBe(component) })
 }
 
@@ -109,7 +109,7 @@ func Teardown(ctx context.Context, c cluster.Cluster, owner ownership.Owner, inv
 	}
 	d := &deletion{cluster: c, owner: owner, inventory: inventory, unwanted: unwanted, teardown: true}
 	d.run(ctx)
-	out := Result{Inventory: d.inventory, Events: d.events, RequeueAfter: d.requeueAfter, MoreEntries: d.later}
+	out := Result{Inventory: d.inventory, Events: d.events, RequeueAfter: d.requeueAfter, MoreEntries: d.moreEntries}
 	out.Completion = status.Completion{Deleting: true, Pruning: d.message(), Change: status.Changed}
 	out.Completion.Components = d.components()
 	return out, errors.Join(d.failures...)

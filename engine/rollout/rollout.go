@@ -169,7 +169,7 @@ type Event struct {
 // then; the result is valid also with an error.
 func (e *Engine) Run(ctx context.Context, in Input) (Result, error) {
 	r := newRun(ctx, e, in)
-	r.through(ctx, append(r.readOnlyPhases(), r.storeInventory, r.deploy, r.afterDeploy, r.afterVerify, r.prune)...)
+	r.runUntilFault(ctx, append(r.readOnlyPhases(), r.storeInventory, r.deploy, r.afterDeploy, r.afterVerify, r.prune)...)
 	r.watchInputs()
 	return r.finish(), errors.Join(r.failures...)
 }
@@ -191,10 +191,10 @@ type run struct {
 	requeueAfter time.Duration
 	// grown is the inventory as it has to be before the first write.
 	grown ownership.Inventory
-	// revelations is how often answers of the API server have led to components that were not known before.
-	revelations int
-	// misses is how many entries of the inventory were looked for that are not the resource's.
-	misses int
+	// roundsWithNewComponents is how often answers of the API server have led to components that were not known before.
+	roundsWithNewComponents int
+	// notOwned is how many entries of the inventory were looked for that are not the resource's.
+	notOwned int
 	// deleting says that the resource is being deleted.
 	deleting bool
 	// stoppedAt is where the package has what has stopped the rollout, as far as that is known.
@@ -242,8 +242,8 @@ func stopAt(at fault.Position, reason status.Reason, message string) error {
 	return &stopError{fault: failed("", reason, joinLines(message)), at: at}
 }
 
-// through runs phases until one of them fails.
-func (r *run) through(ctx context.Context, phases ...phase) {
+// runUntilFault runs phases until one of them fails.
+func (r *run) runUntilFault(ctx context.Context, phases ...phase) {
 	for _, phase := range phases {
 		err := guarded(func() error { return phase(ctx) })
 		if stopped, ok := errors.AsType[*stopError](err); ok {
@@ -277,7 +277,7 @@ func ClusterFault(err error) status.Component {
 // finish assembles the result.
 func (r *run) finish() Result {
 	out := r.result
-	r.inventory = r.relinked()
+	r.inventory = r.withAppliedEdges()
 	out.Inventory = r.withFinished(r.inventory.WithUIDs(r.in.Owner.Namespace, slices.Collect(r.live.all())...))
 	out.HookStates = r.hookStates()
 	out.NeedsFinalizer = r.needsFinalizer(r.inventory)
@@ -325,8 +325,8 @@ const FirstLookAgain = retryAfter
 // webhook that rejected it may have changed since.
 const RejectedRetryAfter = 5 * time.Minute
 
-// missesAgain is when more entries of the inventory are looked for that may not be the resource's.
-const missesAgain = 2 * time.Second
+// moreEntriesAgain is when more entries of the inventory are looked for that may not be the resource's.
+const moreEntriesAgain = 2 * time.Second
 
 // ShortestWait returns the shortest of some waits, of which 0 is none.
 func ShortestWait(waits ...time.Duration) time.Duration {

@@ -29,7 +29,7 @@ components: after: {dependsOn: child: {}, objects: o: {apiVersion: "v1", kind: "
 		t.Errorf("the error is %v, want that of the question, so that it is asked again", err)
 	}
 	expectStates(t, result, "child: Applied NotReady", "after: Waiting WaitingForDependency")
-	if diff := cmp.Diff("Child "+w.owner.Namespace+"/main: whether it is the resource of a package cannot be asked: the API server is away", message(result, "child")); diff != "" {
+	if diff := cmp.Diff("Child "+w.owner.Namespace+"/main: it is not known whether its kind belongs to a package: the API server is away", message(result, "child")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	w.expectWrites("a resource without a status looks ready", "create Child main")

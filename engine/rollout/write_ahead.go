@@ -47,9 +47,9 @@ func (r *run) forgetUnowned(ctx context.Context) error {
 		}
 		return !unowned
 	})
-	r.result.Events, r.misses = append(r.result.Events, d.events...), d.misses
-	if d.later {
-		r.requeueAfter, r.result.MoreEntries = ShortestWait(r.requeueAfter, missesAgain), true
+	r.result.Events, r.notOwned = append(r.result.Events, d.events...), d.notOwned
+	if d.moreEntries {
+		r.requeueAfter, r.result.MoreEntries = ShortestWait(r.requeueAfter, moreEntriesAgain), true
 	}
 	return failure
 }
@@ -59,7 +59,7 @@ func (r *run) forgetUnowned(ctx context.Context) error {
 func (ev *evaluated) mayForget(component string, e ownership.Entry) bool {
 	c, exists := ev.component(component)
 	_, excluded := ev.excluded[component]
-	return e.Ended == ownership.NotFinished || excluded || !exists && !ev.unlisted(component) || c.Rendering == program.RenderedComplete
+	return e.Ended == ownership.NotFinished || excluded || !exists && !ev.mayBeHook(component) || c.Rendering == program.RenderedComplete
 }
 
 // storeInventory stores what growInventory has found. A crash could lose an object that is
@@ -111,9 +111,9 @@ func (pr *progress) deletedAfter(component string) []string {
 	return out
 }
 
-// relinked returns the inventory with the edges of what was applied, which may be fewer than
+// withAppliedEdges returns the inventory with the edges of what was applied, which may be fewer than
 // before.
-func (pr *progress) relinked() ownership.Inventory {
+func (pr *progress) withAppliedEdges() ownership.Inventory {
 	if pr.graph == nil {
 		return pr.inventory
 	}

@@ -218,9 +218,9 @@ func (a application) withFailure(f WriteFailure) application {
 	return a
 }
 
-// concluded returns the application with the outcome that follows from its failures. What a
+// withOutcome returns the application with the outcome that follows from its failures. What a
 // person has to repair comes before what is retried.
-func (a application) concluded(component string) application {
+func (a application) withOutcome(component string) application {
 	if a.outcome.Name != "" {
 		return a
 	}
