@@ -76,7 +76,7 @@ func (p *limitedPackage) remembered(version func() string) *program.LimitError {
 		e.versions = map[string]bool{}
 		if limit := p.s.limitInStatus(); limit != nil {
 			e.cause, e.versions[version()], e.limit = p.cause, true, limit
-			e.pause, e.retryAt = limitedFirst, now.Add(limitedFirst)
+			e.pause, e.retryAt = limitedRetry, now.Add(limitedRetry)
 		}
 	}
 	wait := time.Duration(0)
@@ -105,9 +105,9 @@ func (p *limitedPackage) remember(version string, limit *program.LimitError) {
 		e.cause, e.versions, e.pause = p.cause, map[string]bool{}, 0
 	}
 	if e.versions[version] {
-		e.pause = min(limitedLast, max(limitedFirst, 2*e.pause))
+		e.pause = min(maxLimitedRetry, max(limitedRetry, 2*e.pause))
 	} else {
-		e.pause = limitedFirst
+		e.pause = limitedRetry
 		evaluationLimit.happened(&e.attempts, now)
 	}
 	e.versions[version], e.limit = true, limit
@@ -118,7 +118,7 @@ func (p *limitedPackage) remember(version string, limit *program.LimitError) {
 // retryLater schedules another try of the evaluation that exceeded a limit.
 func (p *limitedPackage) retryLater(e *exceededEvaluation, wait time.Duration) {
 	p.retryAfter = wait
-	if e.limit.TooSlow && e.pause == limitedFirst {
+	if e.limit.TooSlow && e.pause == limitedRetry {
 		p.transient = e.limit
 	}
 }

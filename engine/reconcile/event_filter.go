@@ -19,7 +19,7 @@ func SpecOrMetadataChanged(before, after *unstructured.Unstructured) bool {
 		before.GetUID() != after.GetUID() ||
 		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
 		lostInventory(before, after) ||
-		disputed(before, after) ||
+		becameNotServed(before, after) ||
 		lostFinalizer(before, after) ||
 		!reflect.DeepEqual(before.Object["spec"], after.Object["spec"]) ||
 		!maps.Equal(before.GetLabels(), after.GetLabels()) ||
@@ -39,9 +39,9 @@ func lostFinalizer(before, after *unstructured.Unstructured) bool {
 	return slices.Contains(before.GetFinalizers(), Finalizer) && !slices.Contains(after.GetFinalizers(), Finalizer)
 }
 
-// disputed reports whether another process has begun to say, or to ask whether, no process serves
+// becameNotServed reports whether another process has begun to say, or to ask whether, no process serves
 // the resource. The process that serves it has to answer.
-func disputed(before, after *unstructured.Unstructured) bool {
+func becameNotServed(before, after *unstructured.Unstructured) bool {
 	return status.SaysNotServed(statusOf(after)) && !status.SaysNotServed(statusOf(before))
 }
 

@@ -27,7 +27,7 @@ type memory struct {
 	read     *reading
 	lastNoop *noop
 	// refusals are the writes to the resource that the API server refuses, and that were reported to people.
-	refusals map[ownWrite]refusalTold
+	refusals map[ownWrite]reportedRefusal
 }
 
 // memories has the memory of each resource. Its zero value is ready for use.
@@ -73,5 +73,5 @@ func (m *memory) lookAgain(now time.Time) time.Duration {
 	if m.changed.IsZero() {
 		m.changed = now
 	}
-	return min(now.Sub(m.changed)/lookAgainShare, lookAgainLast)
+	return min(now.Sub(m.changed)/lookAgainShare, maxLookAgain)
 }

@@ -10,7 +10,7 @@ func TestAResourceRemembersNothingOfAnotherOneOfItsName(t *testing.T) {
 	t.Parallel()
 	var all memories
 	key := types.NamespacedName{Namespace: "shop", Name: "main"}
-	all.get(key, "1").refusals = map[ownWrite]refusalTold{ownStatusWrite: {}}
+	all.get(key, "1").refusals = map[ownWrite]reportedRefusal{ownStatusWrite: {}}
 	if len(all.get(key, "1").refusals) == 0 {
 		t.Error("it has forgotten what it was told")
 	}

@@ -52,11 +52,11 @@ func (s *subject) awaitsTeardown() bool {
 
 // holdDeletion reports why the deletion cannot begin without the package.
 func (s *state) holdDeletion(ctx context.Context, why string) error {
-	name, _ := s.identify()
-	if name == "" {
-		name = "of its kind"
+	pkg := "the package of its kind"
+	if name, _ := s.identify(); name != "" {
+		pkg = "package " + name
 	}
-	message := fmt.Sprintf("%s, and package %s is not run here; run it; %s", why, name, s.withoutHooks())
+	message := fmt.Sprintf("%s, and this operator does not run %s: run one that does; %s", why, pkg, s.withoutHooks())
 	after := s.build(status.Completion{
 		Deleting: true, Change: status.Unchanged,
 		Fault: status.Component{State: status.Failed, Reason: status.ReasonPackageMissing, Message: message},

@@ -128,7 +128,7 @@ func TestAResourceWithoutItsPackageIsHeldWhileHooksBeforeItsDeletionAreDue(t *te
 			t.Errorf("it comes again in %s without an event", again)
 		}
 		b.restWithoutPackage()
-		b.expect("it says what to do", "False PackageMissing", "package shop is not run here", reconcile.AnnotationSkipHooks)
+		b.expect("it says what to do", "False PackageMissing", "this operator does not run package shop", reconcile.AnnotationSkipHooks)
 		if got := b.status()["phase"]; got != string(status.PhaseDeleting) {
 			t.Errorf("phase %v", got)
 		}

@@ -32,7 +32,7 @@ func (r *Reconciler) recovered(ctx context.Context, key types.NamespacedName, p 
 
 // logPanic writes a panic to a log that redacts it: the cause may quote a Secret.
 func logPanic(log logr.Logger, fault *rollout.PanicError) {
-	log.Error(nil, "the operator has a fault", "panic", fmt.Sprint(fault.Cause), "stack", string(fault.Stack))
+	log.Error(nil, "the operator panicked", "panic", fmt.Sprint(fault.Cause), "stack", string(fault.Stack))
 }
 
 // reportInternalError reports in the status that the operator has a fault. It reads as little of the

@@ -24,16 +24,16 @@ type podProblems struct {
 
 // A podProblem is what is known of the pods of one workload.
 type podProblem struct {
-	// next is when the pods are looked at again, looks how often they were, and text what that showed.
-	next  time.Time
-	looks int
-	text  string
+	// next is when the pods are read again, checks how often they were, and text what they showed.
+	next   time.Time
+	checks int
+	text   string
 	// asked says that the present reconcile has asked about it.
 	asked bool
 }
 
-// podLooks look at pods for one reconcile.
-type podLooks struct {
+// A podReader reads the pods of workloads that are not ready, for one reconcile.
+type podReader struct {
 	cluster  cluster.Cluster
 	log      logr.Logger
 	redactor *redact.Redactor
@@ -42,8 +42,8 @@ type podLooks struct {
 }
 
 // podProblem returns why a workload is not ready, for rollout.Engine.PodProblem, or "" if that is
-// unknown. It looks at the pods in growing intervals.
-func (l podLooks) podProblem(ctx context.Context, workload *unstructured.Unstructured) string {
+// unknown. It reads the pods in growing intervals.
+func (l podReader) podProblem(ctx context.Context, workload *unstructured.Unstructured) string {
 	labels, _, _ := unstructured.NestedStringMap(workload.Object, "spec", "selector", "matchLabels")
 	if len(labels) == 0 {
 		return ""
@@ -54,18 +54,18 @@ func (l podLooks) podProblem(ctx context.Context, workload *unstructured.Unstruc
 	}
 	text := ""
 	// A pod that reveals a fault of the operator must not stop the resource that it belongs to.
-	if fault := rollout.CatchPanic(func() { text = l.lookAtPods(ctx, workload.GetNamespace(), labels) }); fault != nil {
+	if fault := rollout.CatchPanic(func() { text = l.readPods(ctx, workload.GetNamespace(), labels) }); fault != nil {
 		logPanic(l.log, fault)
 	}
 	// The text is redacted now: it is repeated later, when the Secret may be another one or unknown.
 	text = l.redactor.Text(text)
-	l.problems.looked(known, text, l.now())
+	l.problems.recordCheck(known, text, l.now())
 	return text
 }
 
-// lookAtPods asks the API server what the pods of a workload wait for: one list, and a read for each
+// readPods asks the API server what the pods of a workload wait for: one list, and a read for each
 // claim of the newest pod that is not ready, which is the one that explain shows. It leaves out what the operator may not read.
-func (l podLooks) lookAtPods(ctx context.Context, namespace string, labels map[string]string) string {
+func (l podReader) readPods(ctx context.Context, namespace string, labels map[string]string) string {
 	pods, err := l.cluster.ListLive(ctx, cluster.Selection{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: namespace, Labels: labels, Limit: verify.PodsOfWorkload})
 	if err != nil {
 		l.log.V(1).Info("the pods of a workload that is not ready cannot be read", "error", err)
@@ -108,18 +108,18 @@ func (p *podProblems) about(ref cluster.Ref, now time.Time) *podProblem {
 		p.of = map[cluster.Ref]*podProblem{}
 	}
 	if p.of[ref] == nil {
-		p.of[ref] = &podProblem{next: now.Add(looks[0])}
+		p.of[ref] = &podProblem{next: now.Add(podCheckIntervals[0])}
 	}
 	p.of[ref].asked = true
 	return p.of[ref]
 }
 
-// looked records what a look at the pods has shown.
-func (p *podProblems) looked(at *podProblem, text string, now time.Time) {
+// recordCheck records what the pods have shown.
+func (p *podProblems) recordCheck(at *podProblem, text string, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at.looks = min(at.looks+1, len(looks)-1)
-	at.next, at.text = now.Add(looks[at.looks]), text
+	at.checks = min(at.checks+1, len(podCheckIntervals)-1)
+	at.next, at.text = now.Add(podCheckIntervals[at.checks]), text
 }
 
 // endReconcile returns when to look again, or 0. A workload that the reconcile has not asked about is ready

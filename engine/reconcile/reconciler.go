@@ -343,7 +343,7 @@ func (s *state) engine(p rollout.Evaluator) *rollout.Engine {
 	}
 	return &rollout.Engine{
 		Package: p, Cluster: s.Cluster, WatchInputs: s.watchInputs, Reach: s.program.Reach(), MayRender: s.program.MayRender, Parallel: parallel, Subsystem: s.Subsystem,
-		PodProblem: podLooks{s.Cluster, s.log, s.redactor, s.Now, &s.memory.podProblems}.podProblem, FinishedObject: s.FinishedObject,
+		PodProblem: podReader{s.Cluster, s.log, s.redactor, s.Now, &s.memory.podProblems}.podProblem, FinishedObject: s.FinishedObject,
 	}
 }
 

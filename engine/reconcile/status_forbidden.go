@@ -23,9 +23,9 @@ var (
 	ownFinalizerWrite = ownWrite{"the finalizer", "patch on the resource", rollout.Event{Reason: "FinalizerForbidden", Warning: true}}
 )
 
-// A refusalTold says what people were told about a write that is refused.
-type refusalTold struct {
-	// deleting is true if they were told since the resource is being deleted.
+// A reportedRefusal says what an event has reported about a write that is refused.
+type reportedRefusal struct {
+	// deleting is true if it was reported since the resource is being deleted.
 	deleting bool
 }
 
@@ -34,14 +34,14 @@ type refusalTold struct {
 // helps then: an object of a namespace that ends may go, and wake its resource, before that is deleted itself.
 func (s *state) reportRefused(w ownWrite, err error) {
 	ending := s.cr.GetDeletionTimestamp() != nil && s.owner.Namespace != ""
-	told, known := s.memory.refusals[w]
-	if !isRefusal(err) || known && (!ending || told.deleting) {
+	reported, known := s.memory.refusals[w]
+	if !isRefusal(err) || known && (!ending || reported.deleting) {
 		return
 	}
 	if s.memory.refusals == nil {
-		s.memory.refusals = map[ownWrite]refusalTold{}
+		s.memory.refusals = map[ownWrite]reportedRefusal{}
 	}
-	s.memory.refusals[w] = refusalTold{ending}
+	s.memory.refusals[w] = reportedRefusal{ending}
 	remedy := w.remedy(err, ending)
 	s.log.Error(err, "the operator may not write "+w.what, "remedy", remedy)
 	w.event.Message = "The operator may not write " + w.what + ": " + remedy

@@ -9,9 +9,9 @@ const (
 	// progressEvery is how often the progress of one resource is written at most. A change of
 	// substance (a condition, a failure, the generation) is written at once.
 	progressEvery = 3 * time.Second
-	// lookAgainLast is the longest time until the operator looks again at an object that is in the way. At first that is as short as
+	// maxLookAgain is the longest time until the operator looks again at an object that is in the way. At first that is as short as
 	// for whatever no watch tells of; then it is a share of the time for which the resource has waited.
-	lookAgainLast = 5 * time.Minute
+	maxLookAgain = 5 * time.Minute
 	// unreadableAgain is when a status that cannot be read is read again. A person may correct
 	// it, and that does not change the generation.
 	unreadableAgain = time.Minute
@@ -23,18 +23,18 @@ const (
 
 // Evaluations that exceed a limit.
 const (
-	// limitedFirst is when an evaluation that exceeded a limit is repeated although nothing has
+	// limitedRetry is when an evaluation that exceeded a limit is repeated although nothing has
 	// changed, because the machine may have been slow. The pause doubles each time.
-	limitedFirst = 5 * time.Minute
-	// limitedLast is the longest such pause.
-	limitedLast = 4 * time.Hour
+	limitedRetry = 5 * time.Minute
+	// maxLimitedRetry is the longest such pause.
+	maxLimitedRetry = 4 * time.Hour
 )
 
 // The pods of workloads that are not ready.
 var (
-	// looks are the intervals in which the operator looks at the pods of a workload that is not
-	// ready. Most workloads are ready before the first look; the last interval repeats.
-	looks = []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute}
+	// podCheckIntervals are the intervals in which the operator reads the pods of a workload that is not
+	// ready. Most workloads are ready before the first time; the last interval repeats.
+	podCheckIntervals = []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute}
 )
 
 // The limits of the writes of one resource, whatever others do and whatever its package renders. A

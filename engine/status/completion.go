@@ -2,7 +2,7 @@
 // conditions, and an entry for each component. It is pure: callers pass the time, and it
 // neither reads nor writes a cluster.
 //
-//	Completion --Build--> status  (written only if it differs, see Same)
+//	Completion --Build--> status  (written only if it differs, see Equal)
 //
 // # Phases
 //

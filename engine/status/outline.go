@@ -8,8 +8,8 @@ const maxOutlined = 512
 // outlinedConditions are those that an outline has.
 var outlinedConditions = []string{ConditionReady, ConditionStalled, ConditionPackageBroken}
 
-// Outline returns the part of a status that a cache keeps of a large resource: whether there is an inventory and whether the
-// status is SaysNotServed, for events; the package that has reconciled it and what came of that, for canaries; and which kind a Package serves, for claims.
+// Outline returns the part of a status that a cache keeps of a large resource: whether there is an inventory and whether
+// SaysNotServed is true of it, for events; the package that has reconciled it and what came of that, for canaries; and which kind a Package serves, for claims.
 func Outline(s map[string]any) map[string]any {
 	out := map[string]any{}
 	if _, has := s["inventory"]; has {

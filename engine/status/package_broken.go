@@ -45,7 +45,7 @@ func unreconciled(before map[string]any, generation int64, now time.Time, why Re
 func AskWhetherServed(before map[string]any, generation int64, now time.Time) map[string]any {
 	return withConditions(before, generation, now, metav1.Condition{
 		Type: ConditionPackageBroken, Status: metav1.ConditionUnknown, Reason: brokenAsking,
-		Message: "the package of a process is wrong, and it asks whether another one serves the resource",
+		Message: "an operator whose package is broken asks whether another operator serves this resource",
 	})
 }
 
