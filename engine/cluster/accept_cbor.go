@@ -114,8 +114,8 @@ func apiOf(path string) string {
 	return strings.Join(parts[:min(len(parts), 2)], "/")
 }
 
-// likeJSON changes an answer in CBOR to what decoders make the same of as of JSON. It returns false if the answer is no CBOR. Who reads an answer
-// that breaks off has the error of that.
+// likeJSON changes an answer in CBOR to what decoders make the same of as of JSON. It returns false if the answer is no CBOR. If the
+// answer breaks off, reading its body returns that error.
 func likeJSON(answer *http.Response) bool {
 	raw, err := io.ReadAll(answer.Body)
 	changed, ok := cbor.LikeJSON(raw)

@@ -128,8 +128,8 @@ func (l *Live) createdLately(ctx context.Context, ref Ref) error {
 	return AlreadyExists(ref)
 }
 
-// handBackTries bounds how often restoring an object is retried after a conflict.
-const handBackTries = 5
+// restoreTries bounds how often restoring an object is retried after a conflict.
+const restoreTries = 5
 
 // restoreTaken restores an object that existed although an apply should have created it, and returns
 // AlreadyExists.
@@ -145,7 +145,7 @@ func (l *Live) restoreTaken(ctx context.Context, taken *unstructured.Unstructure
 		return AlreadyExists(ref)
 	}
 	now := taken
-	for range handBackTries {
+	for range restoreTries {
 		if was == nil || now == nil || now.GetUID() != was.GetUID() || !maps.Equal(now.GetAnnotations(), taken.GetAnnotations()) {
 			break // it was deleted, or somebody else has taken it over by now
 		}

@@ -94,7 +94,7 @@ func VersionsOnly(ctx context.Context) context.Context {
 func IsVersionsOnly(ctx context.Context) bool { return ctx.Value(versionsKey{}) != nil }
 
 func (l *Live) cached(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, catchUp)
+	ctx, cancel := context.WithTimeout(ctx, ownWritesTimeout)
 	defer cancel()
 	return l.get(ctx, l.Client, ref, client.UnsafeDisableDeepCopy) // a reader of the cache changes nothing
 }

@@ -6,9 +6,9 @@ import "time"
 
 // Reads.
 const (
-	// catchUp is how long a read waits for the cache to see what this process wrote. That
+	// ownWritesTimeout is how long a read waits for the cache to see what this process wrote. That
 	// takes milliseconds, and forever if the label that the cache selects by was removed.
-	catchUp = 3 * time.Second
+	ownWritesTimeout = 3 * time.Second
 	// schemasFresh is how long the published types of an API are used before they are read
 	// again: a definition may be changed at any time.
 	schemasFresh = time.Minute

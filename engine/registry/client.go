@@ -103,7 +103,7 @@ func (c *Client) module(path, version string, own signature.Keys) (fs.FS, *Verif
 	}
 	delay := failureAgain
 	if again {
-		delay = min(2*failed.delay, failureSeldom)
+		delay = min(2*failed.delay, maxFailureDelay)
 	}
 	c.failures.Add(tried, failure{err, c.options.Now().Add(delay), delay})
 	return nil, nil, err

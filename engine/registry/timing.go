@@ -11,6 +11,6 @@ const (
 	pushTimeout = 2 * time.Minute
 	// failureAgain is when a module is fetched again that could not be fetched. It doubles with each time.
 	failureAgain = time.Second
-	// failureSeldom is how long that takes at most.
-	failureSeldom = 5 * time.Minute
+	// maxFailureDelay is the longest such delay.
+	maxFailureDelay = 5 * time.Minute
 )

@@ -118,9 +118,9 @@ func (v *verification) refusal() error {
 		return errorf(Unsigned, "it has no signature of %s", v.artifact.Digest)
 	}
 	var why []string
-	for verdict := signature.OtherKey; verdict < signature.NoSignature; verdict++ {
-		if n := v.wrong[verdict]; n > 0 {
-			why = append(why, fmt.Sprintf("%d %s", n, verdict))
+	for result := signature.OtherKey; result < signature.NoSignature; result++ {
+		if n := v.wrong[result]; n > 0 {
+			why = append(why, fmt.Sprintf("%d %s", n, result))
 		}
 	}
 	if len(why) == 0 { // each is by the keys of one demand
@@ -137,17 +137,17 @@ func (v *verification) judge(by func(signature.Keys) (signature.Result, string))
 	worst := signature.Valid
 	var left []signature.Keys
 	for _, keys := range v.demands {
-		verdict, id := by(keys)
-		if verdict == signature.NoSignature {
+		result, id := by(keys)
+		if result == signature.NoSignature {
 			return
 		}
-		if verdict == signature.Valid {
+		if result == signature.Valid {
 			if !slices.Contains(v.keys, id) {
 				v.keys = append(v.keys, id)
 			}
 			continue
 		}
-		left, worst = append(left, keys), verdict
+		left, worst = append(left, keys), result
 	}
 	v.seen++
 	if len(left) == len(v.demands) {

@@ -191,12 +191,12 @@ func TestEachKindOfKeyThatCosignHasIsVerified(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if verdict, id := public.Payload(of, text, made); verdict != signature.Valid || id != public[0].ID || id != signer.Key.ID {
-				t.Errorf("it %s, by %q", verdict, id)
+			if result, id := public.Payload(of, text, made); result != signature.Valid || id != public[0].ID || id != signer.Key.ID {
+				t.Errorf("it %s, by %q", result, id)
 			}
 			text[len(text)-1] ^= 1
-			if verdict, _ := public.Payload(of, text, made); verdict != signature.OtherKey {
-				t.Errorf("with one bit changed, it %s", verdict)
+			if result, _ := public.Payload(of, text, made); result != signature.OtherKey {
+				t.Errorf("with one bit changed, it %s", result)
 			}
 		})
 	}

@@ -2,8 +2,8 @@
 // formats are those of cosign with keys:
 //
 //	key, err := signature.ParseKey(pem)                               a public key, such as cosign.pub
-//	verdict, id := keys.Payload(artifact, payload, text)              a signature below the tag sha256-<digest>.sig
-//	verdict, id := keys.Bundle(artifact, bundle)                      a bundle of sigstore that refers to the artifact
+//	result, id := keys.Payload(artifact, payload, text)               a signature below the tag sha256-<digest>.sig
+//	result, id := keys.Bundle(artifact, bundle)                       a bundle of sigstore that refers to the artifact
 //	policy, err := signature.ParsePolicy(file)                        which repositories need which keys
 //
 // It is pure: it asks neither a registry nor a service. There are no certificates and no transparency log: who has

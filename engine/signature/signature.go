@@ -24,7 +24,7 @@ type Artifact struct {
 // A Result says what a signature is worth.
 type Result int
 
-// The verdicts.
+// The results.
 const (
 	// Valid: one of the keys has signed the artifact.
 	Valid Result = iota
@@ -40,8 +40,8 @@ const (
 	NoSignature
 )
 
-// verdicts say what is wrong with signatures.
-var verdicts = [...]string{
+// resultTexts say what is wrong with signatures.
+var resultTexts = [...]string{
 	Valid:           "is valid",
 	OtherKey:        "was made with another key",
 	OtherDigest:     "is of another digest",
@@ -51,7 +51,7 @@ var verdicts = [...]string{
 }
 
 // String says what is wrong with a signature.
-func (v Result) String() string { return verdicts[v] }
+func (v Result) String() string { return resultTexts[v] }
 
 // What signatures and the bundles with them are in a registry.
 const (

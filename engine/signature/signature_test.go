@@ -51,21 +51,21 @@ func TestWhatCosignHasSignedIsValid(t *testing.T) {
 	t.Parallel()
 	f := ofCosign(t)
 	keys := parseKeys(t, registrytest.NewKey(t).Public, f["cosign.pub"])
-	if verdict, id := keys.Payload(artifact(t, f["atag/artifact.json"]), []byte(f["atag/payload.json"]), f["atag/signature"]); verdict != signature.Valid || id != keys[1].ID {
-		t.Errorf("the signature below a tag %s, by %q", verdict, id)
+	if result, id := keys.Payload(artifact(t, f["atag/artifact.json"]), []byte(f["atag/payload.json"]), f["atag/signature"]); result != signature.Valid || id != keys[1].ID {
+		t.Errorf("the signature below a tag %s, by %q", result, id)
 	}
-	if verdict, id := keys.Bundle(artifact(t, f["abundle/artifact.json"]), []byte(f["abundle/bundle.json"])); verdict != signature.Valid || id != keys[1].ID {
-		t.Errorf("the bundle %s, by %q", verdict, id)
+	if result, id := keys.Bundle(artifact(t, f["abundle/artifact.json"]), []byte(f["abundle/bundle.json"])); result != signature.Valid || id != keys[1].ID {
+		t.Errorf("the bundle %s, by %q", result, id)
 	}
 	// Each of the two is for one artifact.
-	if verdict, _ := keys.Payload(artifact(t, f["abundle/artifact.json"]), []byte(f["atag/payload.json"]), f["atag/signature"]); verdict != signature.OtherDigest {
-		t.Errorf("for another artifact, the signature %s", verdict)
+	if result, _ := keys.Payload(artifact(t, f["abundle/artifact.json"]), []byte(f["atag/payload.json"]), f["atag/signature"]); result != signature.OtherDigest {
+		t.Errorf("for another artifact, the signature %s", result)
 	}
-	if verdict, _ := keys.Bundle(artifact(t, f["atag/artifact.json"]), []byte(f["abundle/bundle.json"])); verdict != signature.OtherDigest {
-		t.Errorf("for another artifact, the bundle %s", verdict)
+	if result, _ := keys.Bundle(artifact(t, f["atag/artifact.json"]), []byte(f["abundle/bundle.json"])); result != signature.OtherDigest {
+		t.Errorf("for another artifact, the bundle %s", result)
 	}
-	if verdict, _ := (signature.Keys{}).Bundle(artifact(t, f["abundle/artifact.json"]), []byte(f["abundle/bundle.json"])); verdict != signature.OtherKey {
-		t.Errorf("without any key, the bundle %s", verdict)
+	if result, _ := (signature.Keys{}).Bundle(artifact(t, f["abundle/artifact.json"]), []byte(f["abundle/bundle.json"])); result != signature.OtherKey {
+		t.Errorf("without any key, the bundle %s", result)
 	}
 }
 
@@ -89,8 +89,8 @@ func TestTheKeyOfCosignSignsWithItsPassword(t *testing.T) {
 	if diff := cmp.Diff(f["atag/payload.json"], string(text)); diff != "" {
 		t.Errorf("the payload is not that of cosign (-cosign +operetta):\n%s", diff)
 	}
-	if verdict, _ := parseKeys(t, f["cosign.pub"]).Payload(of, text, made); verdict != signature.Valid {
-		t.Errorf("the signature %s", verdict)
+	if result, _ := parseKeys(t, f["cosign.pub"]).Payload(of, text, made); result != signature.Valid {
+		t.Errorf("the signature %s", result)
 	}
 }
 
@@ -241,10 +241,10 @@ func FuzzBundle(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		of := signature.Artifact{Repository: "registry.test/a", Digest: "sha256:0"}
-		if verdict, _ := keys.Bundle(of, data); verdict == signature.Valid {
+		if result, _ := keys.Bundle(of, data); result == signature.Valid {
 			t.Error("a bundle for another digest is valid")
 		}
-		if verdict, _ := keys.Payload(of, data, string(data)); verdict == signature.Valid {
+		if result, _ := keys.Payload(of, data, string(data)); result == signature.Valid {
 			t.Error("a payload for another digest is valid")
 		}
 	})

@@ -65,8 +65,8 @@ func isDeletedInForeground(u *unstructured.Unstructured) bool {
 	return u.GetDeletionTimestamp() != nil && slices.Contains(u.GetFinalizers(), metav1.FinalizerDeleteDependents)
 }
 
-// suspects returns the objects that the garbage collector may have to act on.
-func (b ownerIndex) suspects() []cluster.Ref {
+// collectable returns the objects that the garbage collector may have to act on.
+func (b ownerIndex) collectable() []cluster.Ref {
 	out := maps.Clone(b.waiting)
 	for owner, refs := range b.of {
 		if !b.there[owner] {
@@ -83,7 +83,7 @@ func (m *Cluster) CollectGarbage() {
 	defer m.mu.Unlock()
 	for before := int64(-1); before != m.version; {
 		before = m.version
-		for _, ref := range m.owners.suspects() {
+		for _, ref := range m.owners.collectable() {
 			if u := m.objects[ref]; u != nil {
 				m.collect(u)
 			}

@@ -27,7 +27,7 @@ import (
 // cluster and rollout run on it and on an API server, which shows what it can do.
 //
 // It sets no defaults, and the status of every kind is a subresource. It validates little until
-// Validate is called, and requires no namespaces until Namespaces is called; dry runs do both. No
+// EnableValidation is called, and requires no namespaces until RequireNamespaces is called; dry runs do both. No
 // controllers run: a Deployment has no status until somebody writes one with Put, and dependents of
 // a deleted object stay until CollectGarbage is called. It serves the built-in kinds, and others
 // that Serve adds.
@@ -42,7 +42,7 @@ type Cluster struct {
 	unstored int64
 	fields   *fieldManagers
 	refuse   Admission
-	// validates says that Validate was called.
+	// validates says that EnableValidation was called.
 	validates bool
 	// namespaces exist without an object; nil stands for all.
 	namespaces map[string]bool
