@@ -87,7 +87,7 @@ func (d drawing) operator() []string {
 	if r.OperatorMissing == "" {
 		return nil
 	}
-	out := []string{d.ink.Warn("reconciles: ") + "not known: " + plain(r.OperatorMissing)}
+	out := []string{d.palette.Warn("reconciles: ") + "not known: " + plain(r.OperatorMissing)}
 	for _, w := range r.Writes {
 		fields := w.Fields
 		if w.More > 0 {
@@ -104,36 +104,36 @@ func (d drawing) operator() []string {
 
 // reconciles returns the lines of what an operator knows.
 func (d drawing) reconciles(report history.Report) []string {
-	out := []string{d.ink.Bold("reconciles") + fmt.Sprintf("  %d since %s, as far as this operator process knows", report.Total, d.clock(report.Since))}
+	out := []string{d.palette.Bold("reconciles") + fmt.Sprintf("  %d since %s, as far as this operator process knows", report.Total, d.clock(report.Since))}
 	for i, one := range report.Reconciles {
 		if i == maxShown {
-			out = append(out, d.ink.Dim(fmt.Sprintf("· and %d before, with -o json", len(report.Reconciles)-maxShown)))
+			out = append(out, d.palette.Dim(fmt.Sprintf("· and %d before, with -o json", len(report.Reconciles)-maxShown)))
 			break
 		}
 		out = append(out, d.reconcile(one)...)
 	}
 	for _, t := range report.Waiting {
-		out = append(out, d.ink.Warn("waiting: ")+d.trigger(t))
+		out = append(out, d.palette.Warn("waiting: ")+d.trigger(t))
 	}
 	if n := report.Next; n != nil {
-		out = append(out, d.ink.Dim("next: "+timer(n.Cause, n.After.Duration)+", at "+d.clock(n.Due)))
+		out = append(out, d.palette.Dim("next: "+timer(n.Cause, n.After.Duration)+", at "+d.clock(n.Due)))
 	}
 	return append(out, d.watches(report)...)
 }
 
 // reconcile returns the lines of one reconcile: how it has ended and what it has cost, and below that its triggers.
 func (d drawing) reconcile(r history.Reconcile) []string {
-	colour := d.ink.Warn
+	colour := d.palette.Warn
 	switch r.Result {
 	case history.Error:
-		colour = d.ink.Bad
+		colour = d.palette.Bad
 	case history.Success, history.RequeueAfter:
-		colour = d.ink.Good
+		colour = d.palette.Good
 	case history.Running:
 	}
 	line := "· " + d.clock(r.Began) + "  " + colour(plain(string(r.Result)))
 	if r.Took != nil {
-		line += "  " + d.ink.Dim("took "+r.Took.Round(10*time.Microsecond).String())
+		line += "  " + d.palette.Dim("took "+r.Took.Round(10*time.Microsecond).String())
 	}
 	out := []string{line + "  " + cost(r.Requests)}
 	if r.Times > 1 {
@@ -290,18 +290,18 @@ func (d drawing) watches(report history.Report) []string {
 		case history.Watching:
 			watched = append(watched, name)
 		case history.Pending:
-			out = append(out, d.ink.Warn("watch pending: ")+text(name, plain(w.Message)))
+			out = append(out, d.palette.Warn("watch pending: ")+text(name, plain(w.Message)))
 		case history.NotWatched:
-			out = append(out, d.ink.Warn("not watched: ")+name)
+			out = append(out, d.palette.Warn("not watched: ")+name)
 		default:
-			out = append(out, d.ink.Warn(plain(cmp.Or(string(w.State), "watch"))+": ")+text(name, plain(w.Message)))
+			out = append(out, d.palette.Warn(plain(cmp.Or(string(w.State), "watch"))+": ")+text(name, plain(w.Message)))
 		}
 	}
 	if report.MoreWatches > 0 {
 		watched = append(watched, fmt.Sprintf("%d more", report.MoreWatches))
 	}
 	if len(watched) > 0 {
-		out = append([]string{d.ink.Dim("watches: " + strings.Join(watched, ", "))}, out...)
+		out = append([]string{d.palette.Dim("watches: " + strings.Join(watched, ", "))}, out...)
 	}
 	return out
 }

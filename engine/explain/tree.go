@@ -24,16 +24,16 @@ func same(s string) string { return s }
 
 // Tree draws a resource: a line of its own, what is wrong with it as a whole, and below that the components
 // with their objects, each below what it depends on. now is the time from which ages are counted.
-func (r Resource) Tree(ink Palette, now time.Time) string {
+func (r Resource) Tree(palette Palette, now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintln(&b, r.head(ink))
+	fmt.Fprintln(&b, r.head(palette))
 	if r.Fault != "" {
-		fmt.Fprintln(&b, ink.Bad(redact.OneLine(r.Fault)))
+		fmt.Fprintln(&b, palette.Bad(redact.OneLine(r.Fault)))
 	}
 	for _, c := range r.Conditions {
-		fmt.Fprintf(&b, "%s %s\n", ink.Bad(c.Type+": "+c.Reason), ink.Dim(text(redact.OneLine(c.Message), "for "+age(c.Since, now))))
+		fmt.Fprintf(&b, "%s %s\n", palette.Bad(c.Type+": "+c.Reason), palette.Dim(text(redact.OneLine(c.Message), "for "+age(c.Since, now))))
 	}
-	d := drawing{r, ink, now}
+	d := drawing{r, palette, now}
 	// Edges that an operator wrote have no cycle, and a forged status is drawn without edges.
 	tree, err := d.graph(true).Tree(d.lines)
 	if err != nil {
@@ -41,7 +41,7 @@ func (r Resource) Tree(ink Palette, now time.Time) string {
 	}
 	b.WriteString(tree)
 	if out := r.excluded(); len(out) > 0 {
-		fmt.Fprintln(&b, ink.Dim("not wanted by the spec: "+strings.Join(out, ", ")))
+		fmt.Fprintln(&b, palette.Dim("not wanted by the spec: "+strings.Join(out, ", ")))
 	}
 	for _, line := range d.operator() {
 		fmt.Fprintln(&b, line)
@@ -49,17 +49,17 @@ func (r Resource) Tree(ink Palette, now time.Time) string {
 	return b.String()
 }
 
-func (r Resource) head(ink Palette) string {
-	line := ink.Bold(r.Kind + "/" + r.Name)
+func (r Resource) head(palette Palette) string {
+	line := palette.Bold(r.Kind + "/" + r.Name)
 	if r.Namespace != "" {
-		line += ink.Dim(" in " + r.Namespace)
+		line += palette.Dim(" in " + r.Namespace)
 	}
 	if r.Phase == "" {
-		return line + "  " + ink.Warn(r.Message)
+		return line + "  " + palette.Warn(r.Message)
 	}
-	line += "  " + ink.health(r.Health, string(r.Phase)) + "  " + ink.Dim(r.Ready+" components")
+	line += "  " + palette.health(r.Health, string(r.Phase)) + "  " + palette.Dim(r.Ready+" components")
 	if r.ObservedGeneration != r.Generation {
-		line += "  " + ink.Warn(r.Message)
+		line += "  " + palette.Warn(r.Message)
 	}
 	return line
 }
@@ -89,7 +89,7 @@ func (r Resource) excluded() []string {
 
 type drawing struct {
 	resource Resource
-	ink      Palette
+	palette  Palette
 	now      time.Time
 }
 
@@ -123,7 +123,7 @@ func (d drawing) label(c Component) string {
 	mark, colour := d.state(c.State)
 	out := c.Name + "  " + colour(mark+" "+string(c.State))
 	if c.Since != nil {
-		out += "  " + d.ink.Dim(text(string(c.Reason), "for "+age(*c.Since, d.now)))
+		out += "  " + d.palette.Dim(text(string(c.Reason), "for "+age(*c.Since, d.now)))
 	}
 	return out
 }
@@ -137,7 +137,7 @@ func (d drawing) lines(name string) []string {
 			out = append(out, redact.OneLine(c.Message))
 		}
 		if c.Blocks != "" {
-			out = append(out, d.ink.Dim("blocks "+redact.OneLine(c.Blocks)))
+			out = append(out, d.palette.Dim("blocks "+redact.OneLine(c.Blocks)))
 		}
 	}
 	for _, o := range c.Objects {
@@ -155,10 +155,10 @@ func (d drawing) object(o Object, said, indent string) []string {
 	if o.Namespace != d.resource.Namespace && o.Namespace != "" {
 		line += " in " + o.Namespace
 	}
-	line += "  " + d.ink.health(o.Health, looks[o.Health].word)
+	line += "  " + d.palette.health(o.Health, looks[o.Health].word)
 	switch message := redact.OneLine(o.Message); {
 	case o.Health == Ready && strings.Contains(said, o.ref()+": "):
-		line += "  " + d.ink.Dim("since the status was written")
+		line += "  " + d.palette.Dim("since the status was written")
 	case message != "" && !strings.Contains(redact.OneLine(said), message):
 		line += "  " + message
 	}
@@ -192,14 +192,14 @@ var looks = map[Health]struct {
 func (d drawing) state(s status.State) (string, func(string) string) {
 	switch s {
 	case status.Verified:
-		return "✓", d.ink.Good
+		return "✓", d.palette.Good
 	case status.Failed, status.Held:
-		return "✗", d.ink.Bad
+		return "✗", d.palette.Bad
 	case status.Deleting, status.Excluded:
-		return "-", d.ink.Dim
+		return "-", d.palette.Dim
 	case status.Applied, status.Waiting, status.Retrying:
 	}
-	return "…", d.ink.Warn
+	return "…", d.palette.Warn
 }
 
 // text joins the parts that are not empty.

@@ -23,7 +23,7 @@ func (g *Graph[N, E]) Tree(text func(N) []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t := &tree[N, E]{g: g, text: text, parent: make([]int, len(g.nodes)), kids: make([][]int, len(g.nodes))}
+	t := &tree[N, E]{g: g, text: text, parent: make([]int, len(g.nodes)), children: make([][]int, len(g.nodes))}
 	place := make([]int, len(order))
 	for at, i := range order {
 		place[i] = at
@@ -37,7 +37,7 @@ func (g *Graph[N, E]) Tree(text func(N) []string) (string, error) {
 			}
 		}
 		if p := t.parent[i]; p >= 0 {
-			t.kids[p] = append(t.kids[p], i)
+			t.children[p] = append(t.children[p], i)
 		} else {
 			roots = append(roots, i)
 		}
@@ -49,29 +49,29 @@ func (g *Graph[N, E]) Tree(text func(N) []string) (string, error) {
 }
 
 type tree[N cmp.Ordered, E any] struct {
-	g      *Graph[N, E]
-	text   func(N) []string
-	parent []int
-	kids   [][]int
-	b      strings.Builder
+	g        *Graph[N, E]
+	text     func(N) []string
+	parent   []int
+	children [][]int
+	b        strings.Builder
 }
 
 // draw writes a node with the prefix first, and everything below it with the prefix rest.
 func (t *tree[N, E]) draw(i int, first, rest string) {
 	text := linesOf(t.g.nodes[i], t.text)
-	t.line(first, text[0]+t.also(i))
+	t.line(first, text[0]+t.otherDependencies(i))
 	gutter := rest + "  "
-	if len(t.kids[i]) > 0 {
+	if len(t.children[i]) > 0 {
 		gutter = rest + "│ "
 	}
 	for _, l := range text[1:] {
 		t.line(gutter, "· "+l)
 	}
-	for at, kid := range t.kids[i] {
-		if at < len(t.kids[i])-1 {
-			t.draw(kid, rest+"├─ ", rest+"│  ")
+	for at, child := range t.children[i] {
+		if at < len(t.children[i])-1 {
+			t.draw(child, rest+"├─ ", rest+"│  ")
 		} else {
-			t.draw(kid, rest+"└─ ", rest+"   ")
+			t.draw(child, rest+"└─ ", rest+"   ")
 		}
 	}
 }
@@ -81,8 +81,8 @@ func (t *tree[N, E]) line(prefix, text string) {
 	t.b.WriteByte('\n')
 }
 
-// also returns the dependencies that the position in the tree does not show, as text.
-func (t *tree[N, E]) also(i int) string {
+// otherDependencies returns the dependencies that the position in the tree does not show, as text.
+func (t *tree[N, E]) otherDependencies(i int) string {
 	above := map[N]bool{}
 	for p := t.parent[i]; p >= 0; p = t.parent[p] {
 		above[t.g.nodes[p]] = true

@@ -41,7 +41,7 @@ type pending struct {
 
 // add adds an event, and returns by how much the objects take more memory. An object that has changed several times is
 // compared with what it was first. It is not compared at all if there is no room for what it was.
-func (p *pending) add(e Event, weigh func(*unstructured.Unstructured) int, room int) (held int) {
+func (p *pending) add(e Event, size func(*unstructured.Unstructured) int, room int) (held int) {
 	for i := range p.events {
 		if known := &p.events[i]; same(known.Trigger, e.Trigger) {
 			known.Count++
@@ -59,7 +59,7 @@ func (p *pending) add(e Event, weigh func(*unstructured.Unstructured) int, room 
 	e.Count = 1
 	e.Name, e.Namespace, e.Kind = short(e.Name), short(e.Namespace), short(e.Kind)
 	if e.Before != nil {
-		held = weigh(e.Before)
+		held = size(e.Before)
 	}
 	if held > room {
 		e.Before, e.After, held = nil, nil, 0

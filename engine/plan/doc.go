@@ -2,8 +2,8 @@
 // objects are created, updated field by field, recreated and deleted, and which resources become invalid.
 //
 //	p, err := plan.Make(ctx, plan.Options{Cluster: snapshot, New: version, Old: &before})
-//	p.Text(ink)      as a person reads it
-//	json.Marshal(p)  for a program
+//	p.Text(palette)   as a person reads it
+//	json.Marshal(p)   for a program
 //
 // Each resource is reconciled by the operator's own code on a cluster in memory of its own, which copies
 // the live objects when they are read, until nothing changes any more. What the operator writes becomes

@@ -69,7 +69,7 @@ type Options struct {
 	Now time.Time
 	// Parallel is how many resources are planned at once; 0 is one.
 	Parallel int
-	// Progress is told how many resources are done; it may be nil.
+	// Progress is called with how many resources are done; it may be nil.
 	Progress func(done, all int)
 	// AssumeNamespaces plans as if the namespaces of objects existed, without reading them: an operator need not have the right to.
 	AssumeNamespaces bool

@@ -20,8 +20,8 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// A trial is the plan of one resource while it is made.
-type trial struct {
+// A resourcePlan is the plan of one resource while it is made.
+type resourcePlan struct {
 	Options
 
 	subject subject
@@ -35,14 +35,14 @@ type trial struct {
 	// paused says that somebody has paused the resource, and unread that the API server has not returned something.
 	paused bool
 	unread atomic.Bool
-	// giveUp ends the run of a version: it would try for long what fails now.
-	giveUp context.CancelFunc
-	mask   *diff.Mask
+	// cancelRun ends the run of a version: it would try for long what fails now.
+	cancelRun context.CancelFunc
+	mask      *diff.Mask
 }
 
 // resource plans one resource. One that is paused is planned as if the pause ended.
 func (o Options) resource(ctx context.Context, s subject) (Resource, error) {
-	t := &trial{Options: o, subject: s, ref: s.ref(), giveUp: func() {}}
+	t := &resourcePlan{Options: o, subject: s, ref: s.ref(), cancelRun: func() {}}
 	out := Resource{Kind: t.ref.Kind, Namespace: t.ref.Namespace, Name: t.ref.Name, Class: Unchanged}
 	if s.live != nil && s.live.GetDeletionTimestamp() != nil {
 		out.Class = Deleting
@@ -70,7 +70,7 @@ func (o Options) resource(ctx context.Context, s subject) (Resource, error) {
 }
 
 // classify says what the change does to a resource as a whole.
-func (t *trial) classify(out *Resource) {
+func (t *resourcePlan) classify(out *Resource) {
 	var invalid bool
 	out.Problems, invalid = t.problems()
 	if out.Undecided.Passes() && len(out.Problems) == 0 {
@@ -100,7 +100,7 @@ var passingTexts = map[Cause]string{
 }
 
 // prepare makes the world, and lets the old version do what it would do anyway.
-func (t *trial) prepare(ctx context.Context) error {
+func (t *resourcePlan) prepare(ctx context.Context) error {
 	served := t.New
 	if t.Old != nil && t.subject.live != nil {
 		served = *t.Old
@@ -122,18 +122,18 @@ func (t *trial) prepare(ctx context.Context) error {
 
 // knownToExceed reports whether the resource says that the old version takes too much for it. To see that once more would
 // cost as much as an evaluation may, and a user may have many such resources.
-func (t *trial) knownToExceed() bool {
+func (t *resourcePlan) knownToExceed() bool {
 	digest, _, _ := unstructured.NestedString(t.subject.live.Object, "status", "package", "digest")
 	reason, message := status.StalledBy(statusOf(t.subject.live))
 	if digest != t.Old.Program.Digest() || reason != status.ReasonEvaluationLimit && reason != status.ReasonEvaluationTooSlow {
 		return false
 	}
-	t.old = side{state: t.subject.live, unsaid: &program.LimitError{Evaluated: true, Text: message}}
+	t.old = side{state: t.subject.live, evaluationErr: &program.LimitError{Evaluated: true, Text: message}}
 	return true
 }
 
 // resumed returns a resource whose pause has ended.
-func (t *trial) resumed(u *unstructured.Unstructured) *unstructured.Unstructured {
+func (t *resourcePlan) resumed(u *unstructured.Unstructured) *unstructured.Unstructured {
 	annotations := u.GetAnnotations()
 	if annotations[reconcile.AnnotationPaused] != "true" {
 		return u
@@ -146,10 +146,10 @@ func (t *trial) resumed(u *unstructured.Unstructured) *unstructured.Unstructured
 }
 
 // runSide lets a version act until nothing changes any more. That it does not come to rest is no error.
-func (t *trial) runSide(ctx context.Context, s *side, show func(dryrun.Step)) error {
+func (t *resourcePlan) runSide(ctx context.Context, s *side, show func(dryrun.Step)) error {
 	var run context.Context
-	run, t.giveUp = context.WithCancel(ctx)
-	defer t.giveUp()
+	run, t.cancelRun = context.WithCancel(ctx)
+	defer t.cancelRun()
 	err := t.world.Run(run, func(step dryrun.Step) {
 		show(step)
 		if step.Resource.Identity() == t.ref.Identity() {
@@ -167,7 +167,7 @@ func (t *trial) runSide(ctx context.Context, s *side, show func(dryrun.Step)) er
 }
 
 // change puts the resource as it is to be, and returns why an API server would refuse it.
-func (t *trial) change() []Problem {
+func (t *resourcePlan) change() []Problem {
 	t.before = t.world.Get(t.ref)
 	next := t.before
 	if given := t.subject.given; given != nil {
@@ -200,7 +200,7 @@ func (t *trial) change() []Problem {
 
 // refused returns why an API server would refuse a resource: in the words of the package, which names the line, if
 // it says so as well.
-func (t *trial) refused(u *unstructured.Unstructured, err error) []Problem {
+func (t *resourcePlan) refused(u *unstructured.Unstructured, err error) []Problem {
 	said, failed := t.New.Evaluator().Evaluate(program.Session{CR: u.Object})
 	if failed != nil || len(said.Invalid) == 0 {
 		return []Problem{{Message: redact.Printable(err.Error())}}
@@ -246,41 +246,41 @@ func merged(texts, others map[string]string) map[string]string {
 }
 
 // run lets the new version act until nothing changes any more.
-func (t *trial) run(ctx context.Context) error {
+func (t *resourcePlan) run(ctx context.Context) error {
 	t.world.Swap(t.New.Program, t.remember(t.New, &t.new))
 	return t.runSide(ctx, &t.new, func(s dryrun.Step) { t.changes = append(t.changes, s.Changes...) })
 }
 
 // remember returns what evaluates a version and notes what it has said last.
-func (t *trial) remember(v Version, s *side) *remembering {
-	return &remembering{Package: v.Evaluator(), of: t.ref, side: s, giveUp: func() { t.giveUp() }}
+func (t *resourcePlan) remember(v Version, s *side) *rememberingPackage {
+	return &rememberingPackage{Package: v.Evaluator(), of: t.ref, side: s, cancelRun: func() { t.cancelRun() }}
 }
 
-// remembering is a package that remembers what it has said last of a resource.
-type remembering struct {
+// rememberingPackage is a package that remembers what it has said last of a resource.
+type rememberingPackage struct {
 	reconcile.Package
 
-	of     cluster.Ref
-	side   *side
-	giveUp func()
+	of        cluster.Ref
+	side      *side
+	cancelRun func()
 }
 
 // Evaluate implements rollout.Evaluator.
-func (r *remembering) Evaluate(s program.Session) (program.Rollout, error) {
+func (r *rememberingPackage) Evaluate(s program.Session) (program.Rollout, error) {
 	out, err := r.Package.Evaluate(s)
 	u := &unstructured.Unstructured{Object: s.CR}
 	if u.GetName() == r.of.Name && u.GetNamespace() == r.of.Namespace {
-		r.side.last, r.side.unsaid = out, err
+		r.side.last, r.side.evaluationErr = out, err
 	}
 	_, unavailable := errors.AsType[*program.UnavailableError](err)
 	if _, over := errors.AsType[*program.LimitError](err); over || unavailable { // the operator tries for hours what is too much
-		r.giveUp()
+		r.cancelRun()
 	}
 	return out, err
 }
 
 // objects returns what happens to the objects, by component as far as it is known.
-func (t *trial) objects() []Object {
+func (t *resourcePlan) objects() []Object {
 	before, after := inventoryOf(t.before), inventoryOf(t.new.state)
 	var out []Object
 	for _, e := range dryrun.Effects(t.changes, nil) {
@@ -305,7 +305,7 @@ func (t *trial) objects() []Object {
 }
 
 // object returns an object without values of Secrets.
-func (t *trial) object(component string, ref cluster.Ref, outcome dryrun.Outcome) Object {
+func (t *resourcePlan) object(component string, ref cluster.Ref, outcome dryrun.Outcome) Object {
 	return Object{
 		Component: t.mask.Text(component), Outcome: outcome,
 		Kind: t.mask.Text(ref.Kind), Namespace: t.mask.Text(ref.Namespace), Name: t.mask.Text(ref.Name),
@@ -317,7 +317,7 @@ func (t *trial) object(component string, ref cluster.Ref, outcome dryrun.Outcome
 const orderPath = `metadata.annotations["` + ownership.AfterAnnotation + `"]`
 
 // orphaned returns the objects that are in the inventory before and not afterwards, and are still there.
-func (t *trial) orphaned() []Object {
+func (t *resourcePlan) orphaned() []Object {
 	after := inventoryOf(t.new.state)
 	var out []Object
 	for component, e := range inventoryOf(t.before).Entries() {
@@ -336,7 +336,7 @@ func inventoryOf(u *unstructured.Unstructured) ownership.Inventory {
 }
 
 // order returns the components that exist before and afterwards and depend on others than before.
-func (t *trial) order() []Order {
+func (t *resourcePlan) order() []Order {
 	before, after := map[string][]string{}, map[string][]string{}
 	for _, g := range inventoryOf(t.before) {
 		before[g.Component] = g.DependsOn
@@ -367,7 +367,7 @@ func without(names, others []string) []string {
 }
 
 // problems returns what is wrong with the resource afterwards and was not before, and whether it is invalid.
-func (t *trial) problems() (out []Problem, invalid bool) {
+func (t *resourcePlan) problems() (out []Problem, invalid bool) {
 	before, after := statusOf(t.before), statusOf(t.new.state)
 	was, _ := status.StalledBy(before)
 	for _, invalid := range []struct {
@@ -405,7 +405,7 @@ func (t *trial) problems() (out []Problem, invalid bool) {
 }
 
 // orStalled returns why the resource makes no progress as a whole, if no component says so.
-func (t *trial) orStalled(out []Problem, was status.Reason) []Problem {
+func (t *resourcePlan) orStalled(out []Problem, was status.Reason) []Problem {
 	reason, message := status.StalledBy(statusOf(t.new.state))
 	switch {
 	case len(out) > 0 || reason != "" && reason == was:
@@ -428,12 +428,12 @@ func statusOf(u *unstructured.Unstructured) map[string]any {
 }
 
 // problem returns a fault as a problem.
-func (t *trial) problem(component string, f fault.Fault) Problem {
+func (t *resourcePlan) problem(component string, f fault.Fault) Problem {
 	return ProblemOf(t.mask, component, f)
 }
 
 // waits returns what components wait for that did not wait before.
-func (t *trial) waits() []Problem {
+func (t *resourcePlan) waits() []Problem {
 	waited := inState(statusOf(t.before), status.Waiting, status.Held)
 	var out []Problem
 	for _, c := range inState(statusOf(t.new.state), status.Waiting, status.Held) {

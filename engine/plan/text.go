@@ -25,19 +25,19 @@ const (
 
 // Text returns a plan as a person reads it: a summary, the changes with resources that change alike together, and the
 // summary again, because the beginning of a long text is off the screen.
-func (p Plan) Text(ink explain.Palette) string {
+func (p Plan) Text(palette explain.Palette) string {
 	var b strings.Builder
 	summary := p.Summary()
 	fmt.Fprintf(&b, "%s\n", summary)
 	for _, g := range p.groups() {
-		b.WriteString("\n" + g.text(ink))
+		b.WriteString("\n" + g.text(palette))
 	}
 	if len(p.Permissions) > 0 {
 		b.WriteString("\npermissions of the operator\n")
 		for _, c := range p.Permissions {
-			with := ink.Good
+			with := palette.Good
 			if c.Sign == "-" {
-				with = ink.Bad
+				with = palette.Bad
 			}
 			fmt.Fprintf(&b, "  %s %s\n", with(c.Sign), c.Permission)
 		}
@@ -223,27 +223,27 @@ func withoutValues(r Resource) Resource {
 }
 
 // text returns a group as text.
-func (g group) text(ink explain.Palette) string {
+func (g group) text(palette explain.Palette) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", Plural(len(g.members), "resource"), g.names())
 	switch g.class {
 	case Invalid:
-		fmt.Fprintf(&b, "  %s\n", ink.Bad(g.invalid()))
+		fmt.Fprintf(&b, "  %s\n", palette.Bad(g.invalid()))
 	case Paused:
-		fmt.Fprintf(&b, "  %s\n", ink.Warn("paused: this happens once the pause ends"))
+		fmt.Fprintf(&b, "  %s\n", palette.Warn("paused: this happens once the pause ends"))
 	case Unchanged, Changed, New, Failing, Waiting, Deleting:
 	}
 	if g.single() { // who has a name needs no placeholder, and what looks like one is text of its own
 		g.objects, g.problems = g.members[0].Objects, g.members[0].Problems
 	}
 	for _, p := range g.problems {
-		fmt.Fprintf(&b, "  %s %s\n", ink.Bad("!"), p)
+		fmt.Fprintf(&b, "  %s %s\n", palette.Bad("!"), p)
 	}
 	for _, o := range g.objects {
-		g.object(&b, o, ink)
+		g.object(&b, o, palette)
 	}
 	for _, o := range g.order {
-		fmt.Fprintf(&b, "  %s %s\n", ink.Warn("order"), o)
+		fmt.Fprintf(&b, "  %s %s\n", palette.Warn("order"), o)
 	}
 	return b.String()
 }
@@ -273,19 +273,19 @@ func (g group) names() string {
 }
 
 // object writes an object of a group.
-func (g group) object(b *strings.Builder, o Object, ink explain.Palette) {
+func (g group) object(b *strings.Builder, o Object, palette explain.Palette) {
 	if o.Namespace == itsNamespace || g.single() && o.Namespace == g.members[0].Namespace {
 		o.Namespace = ""
 	}
 	c := Change{Component: o.Component, Object: o.String(), What: string(o.Outcome), More: max(0, len(o.Fields)-maxFields)}
 	c.Sign = map[dryrun.Outcome]string{
-		dryrun.Created: ink.Good("+"), dryrun.Updated: ink.Warn("~"), dryrun.Deleted: ink.Bad("-"), dryrun.Recreated: ink.Bad("-/+"),
-		Orphaned: ink.Warn("?"), Delayed: ink.Bad("-"), Undecided: ink.Warn("?"),
+		dryrun.Created: palette.Good("+"), dryrun.Updated: palette.Warn("~"), dryrun.Deleted: palette.Bad("-"), dryrun.Recreated: palette.Bad("-/+"),
+		Orphaned: palette.Warn("?"), Delayed: palette.Bad("-"), Undecided: palette.Warn("?"),
 	}[o.Outcome]
 	for _, f := range o.Fields[:len(o.Fields)-c.More] {
 		c.Fields = append(c.Fields, fmt.Sprintf("%s: %s → %s", f.Path, OrNone(f.Before), OrNone(f.After)))
 	}
-	c.Write(b, ink)
+	c.Write(b, palette)
 }
 
 // A Change is an object as text: below a resource, with the fields that matter.
@@ -300,12 +300,12 @@ type Change struct {
 }
 
 // Write writes the change.
-func (c Change) Write(b *strings.Builder, ink explain.Palette) {
+func (c Change) Write(b *strings.Builder, palette explain.Palette) {
 	component := ""
 	if c.Component != "" {
 		component = c.Component + ": "
 	}
-	fmt.Fprintf(b, "  %s %s%s %s\n", c.Sign, component, c.Object, ink.Dim(c.What))
+	fmt.Fprintf(b, "  %s %s%s %s\n", c.Sign, component, c.Object, palette.Dim(c.What))
 	for _, f := range c.Fields {
 		fmt.Fprintf(b, "      %s\n", f)
 	}

@@ -57,9 +57,9 @@ func (c Cause) Passes() bool {
 type side struct {
 	// state is the resource afterwards, or nil if it is gone.
 	state *unstructured.Unstructured
-	// last is what the version has said last, and unsaid why it has said nothing.
-	last   program.Rollout
-	unsaid error
+	// last is the result of the last evaluation, and evaluationErr why that has none.
+	last          program.Rollout
+	evaluationErr error
 	// failure is why the last reconcile failed, and restless says that objects still change.
 	failure  error
 	restless bool
@@ -67,15 +67,15 @@ type side struct {
 
 // stopped returns why a version decides nothing about any component, or "".
 func (s side) stopped() Cause {
-	_, unavailable := errors.AsType[*program.UnavailableError](s.unsaid)
-	_, over := errors.AsType[*program.LimitError](s.unsaid)
+	_, unavailable := errors.AsType[*program.UnavailableError](s.evaluationErr)
+	_, over := errors.AsType[*program.LimitError](s.evaluationErr)
 	reason, _ := status.StalledBy(statusOf(s.state))
 	switch {
 	case unavailable:
 		return NoWorker
 	case over, reason == status.ReasonEvaluationLimit, reason == status.ReasonEvaluationTooSlow:
 		return EvaluationLimit
-	case s.unsaid != nil:
+	case s.evaluationErr != nil:
 		return EvaluationFailed
 	case len(s.last.Invalid)+len(s.last.Misconfigured) > 0:
 		return NotValid
@@ -129,7 +129,7 @@ type pending struct {
 
 // undecided returns the objects that the new version deletes later or may delete or recreate, and the old one would
 // not, and why there may be more of them than the plan has.
-func (t *trial) undecided(ctx context.Context) ([]Object, Cause) {
+func (t *resourcePlan) undecided(ctx context.Context) ([]Object, Cause) {
 	if t.Old == nil && isStalledBy(t.subject.live, t.new.stopped()) {
 		return nil, "" // nothing shows that the version that runs would decide more
 	}
@@ -175,7 +175,7 @@ func isStalledBy(live *unstructured.Unstructured, by Cause) bool {
 }
 
 // passing returns why a later plan may say more of the resource, or "".
-func (t *trial) passing() Cause {
+func (t *resourcePlan) passing() Cause {
 	if t.unread.Load() {
 		return Unread
 	}
@@ -189,7 +189,7 @@ func (t *trial) passing() Cause {
 
 // pendingBefore returns the pending objects of the old version. That it cannot be evaluated counts only if the
 // resource says so, too: the operator may have evaluated what was too much here.
-func (t *trial) pendingBefore() []pending {
+func (t *resourcePlan) pendingBefore() []pending {
 	if t.Old == nil || t.subject.live == nil {
 		return nil
 	}
@@ -204,7 +204,7 @@ func (t *trial) pendingBefore() []pending {
 }
 
 // pending returns the objects that a version has not decided about.
-func (t *trial) pending(s side) []pending {
+func (t *resourcePlan) pending(s side) []pending {
 	inventory := inventoryOf(s.state)
 	if cause := s.stopped(); cause != "" {
 		return entire(inventory, t.ref.Namespace, cause)
@@ -249,7 +249,7 @@ func entire(inventory ownership.Inventory, namespace string, cause Cause) []pend
 }
 
 // rendered returns the identities of the objects that a version renders.
-func (t *trial) rendered(by program.Rollout) map[cluster.Ref]bool {
+func (t *resourcePlan) rendered(by program.Rollout) map[cluster.Ref]bool {
 	out := map[cluster.Ref]bool{}
 	for _, c := range by.Components {
 		for _, o := range c.Objects {
@@ -268,7 +268,7 @@ func (t *trial) rendered(by program.Rollout) map[cluster.Ref]bool {
 
 // keeps reports whether an object that a version renders, and has not applied, is certainly not recreated: its policy
 // forbids that, or the old version renders the same.
-func (t *trial) keeps(s side, component, object string) bool {
+func (t *resourcePlan) keeps(s side, component, object string) bool {
 	next := s.object(component, object)
 	if next == nil || next.Policy.Apply != program.RecreateOnImmutable || t.Old == nil {
 		return true
@@ -288,7 +288,7 @@ func isApplied(u *unstructured.Unstructured, component string) bool {
 }
 
 // owns reports whether an object exists and says that it belongs to the resource: nobody but its owner deletes it.
-func (t *trial) owns(ctx context.Context, ref cluster.Ref) bool {
+func (t *resourcePlan) owns(ctx context.Context, ref cluster.Ref) bool {
 	live := t.world.Get(ref)
 	if live == nil {
 		var err error
@@ -317,14 +317,14 @@ func isOutage(err error) bool {
 type outageSource struct {
 	Snapshot
 
-	of *trial
+	of *resourcePlan
 }
 
 // note returns an error that it notes.
 func (n outageSource) note(err error) error {
 	if isOutage(err) {
 		n.of.unread.Store(true)
-		n.of.giveUp()
+		n.of.cancelRun()
 	}
 	return err
 }

@@ -62,15 +62,15 @@ type Shadow struct {
 	served map[schema.GroupKind]plan.Version
 	// outdated are the kinds whose package has a next version that is broken.
 	outdated map[schema.GroupKind]bool
-	found    map[cluster.Ref]*verdict
+	found    map[cluster.Ref]*resourceState
 	// changes counts what was told of resources, and scanned is what it was when the last scan began.
 	changes, scanned int
-	// lacks are the kinds that the last scan may not list.
-	lacks   string
-	noted   map[place]string
-	shown   Summary
-	shownAt time.Time
-	scans   chan struct{}
+	// notListed says which kinds the last scan could not list, or is "".
+	notListed string
+	noted     map[place]string
+	shown     Summary
+	shownAt   time.Time
+	scans     chan struct{}
 	// ready is closed once everything has been listed for the first time.
 	ready  chan struct{}
 	done   func()
@@ -79,8 +79,8 @@ type Shadow struct {
 	print sync.Mutex
 }
 
-// A verdict is what is known of one resource.
-type verdict struct {
+// A resourceState is what is known of one resource.
+type resourceState struct {
 	state State
 	// digest tells whether a comparison says the same as the one before.
 	digest [sha256.Size]byte
@@ -94,7 +94,7 @@ type verdict struct {
 func New(o Options) *Shadow {
 	s := &Shadow{
 		Options: o, index: newIndex(), queue: workqueue.NewTypedDelayingQueue[cluster.Ref](),
-		served: map[schema.GroupKind]plan.Version{}, outdated: map[schema.GroupKind]bool{}, found: map[cluster.Ref]*verdict{}, scanned: -1,
+		served: map[schema.GroupKind]plan.Version{}, outdated: map[schema.GroupKind]bool{}, found: map[cluster.Ref]*resourceState{}, scanned: -1,
 		noted: map[place]string{}, scans: make(chan struct{}, 1), ready: make(chan struct{}),
 	}
 	s.tracker = &tracker{client: o.Metadata, mapper: o.Mapper, index: s.index, namespaces: o.Namespaces, concerns: s.enqueue, note: s.noteUnseen, watches: map[place]watchState{}}

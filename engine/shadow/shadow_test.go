@@ -296,7 +296,7 @@ func TestAShadowOfNothingDoesNotEnd(t *testing.T) {
 	p := newPlane(t)
 	p.start(sized, Options{UntilSame: true})
 	<-p.shadow.ready
-	p.shadow.rest()
+	p.shadow.printSummary()
 	select {
 	case s := <-p.ended:
 		t.Fatalf("nothing was compared, and it has ended with %s", s)

@@ -9,45 +9,45 @@ import (
 )
 
 // Text returns how a resource compares as a person reads it: a line, and below it what is not the same.
-func (r Resource) Text(ink explain.Palette) string {
+func (r Resource) Text(palette explain.Palette) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s\n", r.Title(), headlineInk(ink, r.State)(r.Headline()))
+	fmt.Fprintf(&b, "%s  %s\n", r.Title(), headlineColor(palette, r.State)(r.Headline()))
 	for _, p := range r.Problems {
-		fmt.Fprintf(&b, "  %s %s\n", ink.Bad("!"), p)
+		fmt.Fprintf(&b, "  %s %s\n", palette.Bad("!"), p)
 	}
 	for _, o := range r.Objects {
-		o.text(&b, ink, r.Namespace)
+		o.text(&b, palette, r.Namespace)
 	}
 	for _, p := range r.Undecided {
-		fmt.Fprintf(&b, "  %s %s\n", ink.Warn("?"), p)
+		fmt.Fprintf(&b, "  %s %s\n", palette.Warn("?"), p)
 	}
 	for _, h := range r.Hooks {
-		fmt.Fprintf(&b, "  %s\n", ink.Dim("note: the hook "+h+" may run once the kind is handed over"))
+		fmt.Fprintf(&b, "  %s\n", palette.Dim("note: the hook "+h+" may run once the kind is handed over"))
 	}
 	for _, o := range r.Owners {
-		fmt.Fprintf(&b, "  %s\n", ink.Dim("note: "+o))
+		fmt.Fprintf(&b, "  %s\n", palette.Dim("note: "+o))
 	}
 	return b.String()
 }
 
-// headlineInk colours a state.
-func headlineInk(ink explain.Palette, state State) func(string) string {
+// headlineColor colours a state.
+func headlineColor(palette explain.Palette, state State) func(string) string {
 	switch state {
 	case Same:
-		return ink.Good
+		return palette.Good
 	case Different, Undecided:
-		return ink.Warn
+		return palette.Warn
 	case Invalid, Unreadable:
-		return ink.Bad
+		return palette.Bad
 	case Deleting:
 	}
-	return ink.Dim
+	return palette.Dim
 }
 
 // text writes an object that is not the same.
-func (o Object) text(b *strings.Builder, ink explain.Palette, home string) {
+func (o Object) text(b *strings.Builder, palette explain.Palette, home string) {
 	sign := map[Relation]string{
-		Missing: ink.Good("+"), Going: ink.Warn("?"), Unrendered: ink.Bad("-"), Changed: ink.Warn("~"),
+		Missing: palette.Good("+"), Going: palette.Warn("?"), Unrendered: palette.Bad("-"), Changed: palette.Warn("~"),
 	}[o.Relation]
 	if o.Namespace == home {
 		o.Namespace = ""
@@ -56,9 +56,9 @@ func (o Object) text(b *strings.Builder, ink explain.Palette, home string) {
 	for _, f := range o.Fields {
 		c.Fields = append(c.Fields, f.String())
 	}
-	c.Write(b, ink)
+	c.Write(b, palette)
 	if o.Alike != "" {
-		fmt.Fprintf(b, "      %s\n", ink.Dim(o.Alike+" is alike, and not rendered: is it this one under another name?"))
+		fmt.Fprintf(b, "      %s\n", palette.Dim(o.Alike+" is alike, and not rendered: is it this one under another name?"))
 	}
 }
 

@@ -38,9 +38,9 @@ type tracker struct {
 	index  *index
 	// namespaces are those of resources.
 	namespaces object.Namespaces
-	// concerns is told which resources are to be compared again.
+	// concerns is called with the resources that are to be compared again.
 	concerns func([]cluster.Ref)
-	// note is told what is not seen, and why; "" for a place that is seen again.
+	// note is called with what is not seen, and why; nil for a place that is seen again.
 	note func(where place, why error)
 
 	mu sync.Mutex
@@ -76,7 +76,7 @@ func (t *tracker) follow(ctx context.Context, at place) {
 	go t.watch(ctx, at)
 }
 
-// find returns how far the watch that covers a place is, or "". Who holds the lock calls it.
+// find returns how far the watch that covers a place is, or "". The caller holds the lock.
 func (t *tracker) find(at place) watchState {
 	for known, state := range t.watches {
 		if known.kind.GroupKind() == at.kind.GroupKind() && (known.namespace == "" || known.namespace == at.namespace) {

@@ -28,7 +28,7 @@ func (s *Shadow) enqueueAfter(ref cluster.Ref, delay time.Duration) {
 	defer s.mu.Unlock()
 	v := s.found[ref]
 	if v == nil {
-		v = &verdict{}
+		v = &resourceState{}
 		s.found[ref] = v
 	}
 	if v.waiting {
@@ -50,10 +50,10 @@ func (s *Shadow) work(ctx context.Context) {
 			return
 		}
 		s.begin(ref)
-		s.one(ctx, ref)
+		s.compareOne(ctx, ref)
 		s.end(ref)
 		s.queue.Done(ref)
-		s.rest()
+		s.printSummary()
 	}
 }
 
@@ -75,8 +75,8 @@ func (s *Shadow) end(ref cluster.Ref) {
 	}
 }
 
-// one compares one resource.
-func (s *Shadow) one(ctx context.Context, ref cluster.Ref) {
+// compareOne compares one resource.
+func (s *Shadow) compareOne(ctx context.Context, ref cluster.Ref) {
 	s.mu.Lock()
 	version, served := s.served[ref.GroupKind()]
 	s.mu.Unlock()
@@ -180,9 +180,9 @@ func (s *Shadow) count() (out Summary, busy bool) {
 	return out, busy
 }
 
-// rest shows the summary if it has changed and nothing is to be compared, or has not been shown for long. It ends the
+// printSummary shows the summary if it has changed and nothing is to be compared, or has not been shown for long. It ends the
 // Shadow once all are the same, if that is what was asked for.
-func (s *Shadow) rest() {
+func (s *Shadow) printSummary() {
 	now, busy := s.count()
 	s.print.Lock()
 	if s.shownAt.IsZero() {
@@ -234,7 +234,7 @@ func (s *Shadow) scanAll(ctx context.Context) {
 		if first {
 			close(s.ready)
 		}
-		s.rest()
+		s.printSummary()
 		select {
 		case <-ctx.Done():
 		case <-s.scans:
@@ -249,14 +249,14 @@ func (s *Shadow) scan(ctx context.Context) {
 	began := s.changes
 	s.mu.Unlock()
 	kinds, err := s.Cluster.Kinds()
-	var lacks []string
+	var notListed []string
 	if err == nil {
-		lacks, err = s.tracker.scan(ctx, kinds)
+		notListed, err = s.tracker.scan(ctx, kinds)
 	}
 	if ctx.Err() != nil {
 		return
 	}
-	s.noteLacks(lacks, err)
+	s.noteNotListed(notListed, err)
 	if err != nil {
 		return // a scan that has seen all comes later
 	}
@@ -265,28 +265,28 @@ func (s *Shadow) scan(ctx context.Context) {
 	s.scanned = began
 }
 
-// maxLacks is how many kinds are named that may not be listed.
-const maxLacks = 5
+// maxNotListed is how many kinds are named that may not be listed.
+const maxNotListed = 5
 
-// noteLacks notes what a scan has not seen, if that has changed.
-func (s *Shadow) noteLacks(lacks []string, err error) {
+// noteNotListed notes what a scan has not seen, if that has changed.
+func (s *Shadow) noteNotListed(notListed []string, err error) {
 	text := ""
 	switch {
 	case err != nil:
 		text = "objects that only the other operator has are not all seen: " + err.Error()
-	case len(lacks) > 0:
-		named := strings.Join(lacks[:min(len(lacks), maxLacks)], ", ")
-		if more := len(lacks) - maxLacks; more > 0 {
+	case len(notListed) > 0:
+		named := strings.Join(notListed[:min(len(notListed), maxNotListed)], ", ")
+		if more := len(notListed) - maxNotListed; more > 0 {
 			named += fmt.Sprintf(" and %d more", more)
 		}
 		text = "objects of these kinds that only the other operator has are not seen, because the permission is missing to list " + named
 	}
 	s.print.Lock()
 	defer s.print.Unlock()
-	if text != s.lacks && text != "" {
+	if text != s.notListed && text != "" {
 		s.Printer.Note(text)
 	}
-	s.lacks = text
+	s.notListed = text
 }
 
 // noteUnseen notes why a place is not watched, or nil once it is, if that has changed.
@@ -313,5 +313,5 @@ func (s *Shadow) noteUnseen(at place, err error) {
 		s.Printer.Note(text)
 	}
 	s.print.Unlock()
-	s.rest() // this may have been the last watch that was waited for, also if it is refused
+	s.printSummary() // this may have been the last watch that was waited for, also if it is refused
 }

@@ -15,40 +15,42 @@ import (
 const maxValue = 120
 
 // Text returns an answer for a person. now is the time from which ages are counted.
-func (a Answer) Text(ink explain.Palette, now time.Time) string {
+func (a Answer) Text(palette explain.Palette, now time.Time) string {
 	var b strings.Builder
-	head := ink.Bold(a.Kind + "/" + a.Name)
+	head := palette.Bold(a.Kind + "/" + a.Name)
 	if a.Namespace != "" {
-		head += ink.Dim(" in " + a.Namespace)
+		head += palette.Dim(" in " + a.Namespace)
 	}
-	fmt.Fprintf(&b, "%s  %s%s\n", head, a.Path, ink.Dim(equals(a.Written, a.Value)))
+	fmt.Fprintf(&b, "%s  %s%s\n", head, a.Path, palette.Dim(equals(a.Written, a.Value)))
 	if a.Written {
-		heading(&b, ink, "written by component "+a.Component)
+		heading(&b, palette, "written by component "+a.Component)
 		for _, l := range a.Lines {
-			fmt.Fprintf(&b, "  %s\n", l.text(ink))
+			fmt.Fprintf(&b, "  %s\n", l.text(palette))
 		}
 	} else {
-		fmt.Fprintf(&b, "%s\n", ink.Warn("the package does not write it"))
+		fmt.Fprintf(&b, "%s\n", palette.Warn("the package does not write it"))
 	}
 	if len(a.Sources) > 0 {
-		heading(&b, ink, "from")
+		heading(&b, palette, "from")
 	}
 	for _, s := range a.Sources {
-		fmt.Fprintf(&b, "  %s%s  %s\n", s.Path, equals(s.From != Unset, s.Value), ink.Dim(s.origin()))
+		fmt.Fprintf(&b, "  %s%s  %s\n", s.Path, equals(s.From != Unset, s.Value), palette.Dim(s.origin()))
 		for _, l := range s.Lines {
-			fmt.Fprintf(&b, "    %s\n", l.text(ink))
+			fmt.Fprintf(&b, "    %s\n", l.text(palette))
 		}
 	}
 	if a.Live != nil {
-		a.Live.text(&b, ink, a.Written, now)
+		a.Live.text(&b, palette, a.Written, now)
 	}
 	for _, n := range a.Notes {
-		fmt.Fprintf(&b, "%s %s\n", ink.Warn("note:"), redact.OneLine(n))
+		fmt.Fprintf(&b, "%s %s\n", palette.Warn("note:"), redact.OneLine(n))
 	}
 	return b.String()
 }
 
-func heading(b *strings.Builder, ink explain.Palette, text string) { fmt.Fprintln(b, ink.Bold(text)) }
+func heading(b *strings.Builder, palette explain.Palette, text string) {
+	fmt.Fprintln(b, palette.Bold(text))
+}
 
 // equals returns a value behind a sign, or "".
 func equals(known bool, value any) string {
@@ -67,8 +69,8 @@ func equals(known bool, value any) string {
 }
 
 // text returns a line of the package.
-func (l Line) text(ink explain.Palette) string {
-	return fmt.Sprintf("%s  %s", ink.Dim(fmt.Sprintf("%s:%d", l.File, l.Line)), redact.Printable(l.Text))
+func (l Line) text(palette explain.Palette) string {
+	return fmt.Sprintf("%s  %s", palette.Dim(fmt.Sprintf("%s:%d", l.File, l.Line)), redact.Printable(l.Text))
 }
 
 // origin says in words how a source came to its value.
@@ -93,14 +95,14 @@ func (s Source) origin() string {
 }
 
 // text writes what the cluster has.
-func (l *Live) text(b *strings.Builder, ink explain.Palette, written bool, now time.Time) {
-	heading(b, ink, "in the cluster")
+func (l *Live) text(b *strings.Builder, palette explain.Palette, written bool, now time.Time) {
+	heading(b, palette, "in the cluster")
 	value := strings.TrimPrefix(equals(true, l.Value), " =")
 	switch {
 	case !l.Exists:
-		fmt.Fprintf(b, "  %s\n", ink.Bad("the object has no such field"))
+		fmt.Fprintf(b, "  %s\n", palette.Bad("the object has no such field"))
 	case l.Differs:
-		fmt.Fprintf(b, "  %s%s\n", ink.Bad("differs:"), value)
+		fmt.Fprintf(b, "  %s%s\n", palette.Bad("differs:"), value)
 	case !written:
 		fmt.Fprintf(b, " %s\n", value)
 	}
@@ -116,7 +118,7 @@ func (l *Live) text(b *strings.Builder, ink explain.Palette, written bool, now t
 			line += ", in parts"
 		}
 		if o.Time != nil {
-			line += ink.Dim("  " + o.Time.Format(time.RFC3339) + ", " + duration.HumanDuration(max(0, now.Sub(*o.Time))) + " ago")
+			line += palette.Dim("  " + o.Time.Format(time.RFC3339) + ", " + duration.HumanDuration(max(0, now.Sub(*o.Time))) + " ago")
 		}
 		fmt.Fprintf(b, "  %s\n", line)
 	}
