@@ -34,11 +34,11 @@ type Options struct {
 	Scopes vet.Scopes
 	// Known are the faults that were found without resources. They are not found again.
 	Known fault.Faults
-	// Progress is told how many of all cases are done, if it is not nil.
+	// Progress is called with how many of all cases are done, if it is not nil.
 	Progress func(done, all int)
-	// Shrinking is told how many of all findings are made small, if it is not nil.
+	// Shrinking is called with how many of all findings are made small, if it is not nil.
 	Shrinking func(done, all int)
-	// Found is told each finding as it is found, before its resource is made small, if it is not nil: a later
+	// Found is called with each finding as it is found, before its resource is made small, if it is not nil: a later
 	// case may end the process.
 	Found func(Counterexample)
 	// Enough says that the time is up: no more cases are tried, and no more resources made small. It may be nil.
@@ -243,7 +243,7 @@ func CRDOf(p *program.Program) (*apiextensionsv1.CustomResourceDefinition, error
 	return definitionOf(p, p.GroupVersionKind().Version)
 }
 
-// definitionOf is Definition for any version, as if that were the only one.
+// definitionOf is CRDOf for any version, as if that were the only one.
 func definitionOf(p *program.Program, version string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	m := p.Meta()
 	d := crd.CustomResource{Package: p.Name(), Group: m.Group, Kind: m.Kind, Plural: m.Plural, Singular: m.Singular, Scope: apiextensionsv1.NamespaceScoped}

@@ -2,8 +2,8 @@ package compile
 
 import "fmt"
 
-// because returns the error for something that has no node, with advice.
-func because(path, format string, args ...any) *untranslated {
+// untranslatedf returns the error for something that has no node, with advice.
+func untranslatedf(path, format string, args ...any) *untranslated {
 	return &untranslated{Reason: Reason{Path: path, Message: fmt.Sprintf(format, args...), Hint: advice[format]}}
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestEachReasonHasAdvice looks for what is given to fail and because, and for advice that nothing gives.
+// TestEachReasonHasAdvice looks for what is given to fail and untranslatedf, and for advice that nothing gives.
 func TestEachReasonHasAdvice(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")
@@ -27,7 +27,7 @@ func TestEachReasonHasAdvice(t *testing.T) {
 			t.Fatal(err)
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
-			if call, ok := n.(*ast.CallExpr); ok && len(call.Args) > 1 && (isCallOf(call, "fail") || isCallOf(call, "because")) {
+			if call, ok := n.(*ast.CallExpr); ok && len(call.Args) > 1 && (isCallOf(call, "fail") || isCallOf(call, "untranslatedf")) {
 				if lit, ok := call.Args[1].(*ast.BasicLit); ok {
 					text, _ := strconv.Unquote(lit.Value)
 					used[text] = true
@@ -35,7 +35,7 @@ func TestEachReasonHasAdvice(t *testing.T) {
 			}
 			if lit, ok := n.(*ast.CompositeLit); ok {
 				if id, ok := lit.Type.(*ast.Ident); ok && id.Name == "Reason" && name != "advice.go" {
-					t.Errorf("%s has a reason that is not made by because", name)
+					t.Errorf("%s has a reason that is not made by untranslatedf", name)
 				}
 			}
 			return true

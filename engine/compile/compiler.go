@@ -114,7 +114,7 @@ func (c *Compiler) Compile(s program.Session, pins template.Pins) (out Result) {
 	defer func() {
 		if recover() != nil { // CUE panics at some values
 			c.full, c.open = nil, nil
-			out.Template, out.Pins, out.Untranslated = nil, pins, []Reason{because("", "CUE panics where it is translated").Reason}
+			out.Template, out.Pins, out.Untranslated = nil, pins, []Reason{untranslatedf("", "CUE panics where it is translated").Reason}
 		}
 	}()
 	u := &unit{Compiler: c, session: s, view: c.program.Views().Of(s).Seen(), want: out.Rollout, root: c.program.FillSession(s)}
@@ -198,7 +198,7 @@ func (u *unit) attempt(pins template.Pins) (*Template, error) {
 	root := u.open.Fill(u.fill(h, data, pins))
 	held, err := u.open.RolloutOf(root, u.session)
 	if err != nil {
-		return nil, because("components", "values decide which components there are")
+		return nil, untranslatedf("components", "values decide which components there are")
 	}
 	t := &rolloutTranslator{
 		translator: newTranslator(h, root, u.program.Syntax()), want: u.want, held: held, view: u.view, real: u.root,
@@ -352,5 +352,5 @@ func asUntranslated(err error) *untranslated {
 	if u, ok := errors.AsType[*untranslated](err); ok {
 		return u
 	}
-	return because("", "%v", err)
+	return untranslatedf("", "%v", err)
 }

@@ -45,7 +45,7 @@ func (t *translator) unified(v cue.Value, args []cue.Value) (*template.Node, err
 			n, err = t.checkConstant(d, value)
 		}
 		if err != nil {
-			out := because(v.Path().String(), "%v", err)
+			out := untranslatedf(v.Path().String(), "%v", err)
 			out.Position, out.paths = posOf(c), t.restsOn(v)
 			return nil, out
 		}

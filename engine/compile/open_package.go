@@ -67,21 +67,21 @@ func asksPresence(x *syntax.Index, n ast.Node) ast.Node {
 		live := ast.NewIdent("live")
 		live.NamePos = root.NamePos
 		from := &ast.SelectorExpr{X: live, Sel: ast.NewString(program.PresenceField)}
-		replaced := &ast.BinaryExpr{X: onto(chain, root, from), OpPos: e.OpPos, Op: e.Op, Y: e.Y}
+		replaced := &ast.BinaryExpr{X: rerooted(chain, root, from), OpPos: e.OpPos, Op: e.Op, Y: e.Y}
 		c.Replace(replaced)
 		return false
 	}, nil)
 }
 
-// onto returns a chain of selections that starts at a field of something else.
-func onto(chain ast.Expr, root *ast.Ident, from ast.Expr) ast.Expr {
+// rerooted returns a chain of selections that starts at a field of something else.
+func rerooted(chain ast.Expr, root *ast.Ident, from ast.Expr) ast.Expr {
 	switch e := chain.(type) {
 	case *ast.ParenExpr:
-		return onto(e.X, root, from)
+		return rerooted(e.X, root, from)
 	case *ast.SelectorExpr:
-		return &ast.SelectorExpr{X: onto(e.X, root, from), Sel: e.Sel}
+		return &ast.SelectorExpr{X: rerooted(e.X, root, from), Sel: e.Sel}
 	case *ast.IndexExpr:
-		return &ast.IndexExpr{X: onto(e.X, root, from), Lbrack: e.Lbrack, Index: e.Index, Rbrack: e.Rbrack}
+		return &ast.IndexExpr{X: rerooted(e.X, root, from), Lbrack: e.Lbrack, Index: e.Index, Rbrack: e.Rbrack}
 	}
 	return &ast.SelectorExpr{X: from, Sel: ast.NewIdent(root.Name)}
 }

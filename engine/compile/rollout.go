@@ -124,7 +124,7 @@ func (t *rolloutTranslator) namedInputs() error {
 		case out.Namespace != nil:
 			return t.fail(program.Lookup(v, "namespace"), "a message names the object of an input")
 		case in.Namespace == "" && t.paths[strings.Join(namespace, separator)] != nil:
-			out := because("inputs."+in.Name, "a message names the object of an input")
+			out := untranslatedf("inputs."+in.Name, "a message names the object of an input")
 			out.Position, out.paths = in.Position, [][]string{namespace}
 			return out
 		}

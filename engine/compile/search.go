@@ -28,7 +28,7 @@ func (u *unit) search(pins template.Pins) (*Template, template.Pins, []Reason) {
 	s := &pinSearch{unit: u, left: maxSearch}
 	given := pins
 	if n := len(leavesOf(u.view, pins)); n > maxHoles {
-		return nil, pins, []Reason{because("", "it has %d values, and %d are the limit", n, maxHoles).Reason}
+		return nil, pins, []Reason{untranslatedf("", "it has %d values, and %d are the limit", n, maxHoles).Reason}
 	}
 	if err := u.prepare(); err != nil {
 		return nil, given, []Reason{asUntranslated(err).Reason}

@@ -22,7 +22,7 @@ func (u *unit) keepsSecrets(t *Template, h *holes) error {
 	for _, path := range u.program.SecretLeaves(s, u.want) {
 		key := strings.Join(path, separator)
 		if _, ok := h.paths[key]; !ok {
-			return because(strings.Join(path, "."), "a secret decides about the form")
+			return untranslatedf(strings.Join(path, "."), "a secret decides about the form")
 		}
 		secret[key] = true
 		if path[0] == "cr" {
@@ -35,7 +35,7 @@ func (u *unit) keepsSecrets(t *Template, h *holes) error {
 	}
 	for _, n := range t.nodes() {
 		if *n != nil && restsOnSecret(*n, secret) && !t.mayRestOnSecret(n) {
-			return because("", "a secret decides about a message")
+			return untranslatedf("", "a secret decides about a message")
 		}
 	}
 	return nil

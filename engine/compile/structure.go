@@ -145,7 +145,7 @@ func isDefaulted(v cue.Value) bool {
 // undecided returns the error for a struct or a list whose form rests on holes. CUE says where the
 // references are.
 func (t *translator) undecided(v cue.Value, err error) error {
-	out := because(v.Path().String(), "values decide about its form")
+	out := untranslatedf(v.Path().String(), "values decide about its form")
 	out.Position = posOf(v)
 	for _, f := range slices.Concat(fault.FromCUE(err, v), fault.FromCUE(v.Err(), v)) {
 		out.Position = f.Position

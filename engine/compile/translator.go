@@ -43,7 +43,7 @@ func (e *untranslated) Error() string { return e.Path + ": " + e.Message }
 
 // fail returns the error for a value that has no node.
 func (t *translator) fail(v cue.Value, format string, args ...any) error {
-	out := because(v.Path().String(), format, args...)
+	out := untranslatedf(v.Path().String(), format, args...)
 	out.Position, out.paths = posOf(v), t.restsOn(v)
 	return out
 }

@@ -21,7 +21,7 @@ func (u *unit) verify(t *Template, h *holes) error {
 	got, err := t.Eval(u.view)
 	u.fellBack = u.fellBack || err != nil
 	if err != nil || !reflect.DeepEqual(got, u.want) {
-		return because("", "the template gives another rollout (%v)", err)
+		return untranslatedf("", "the template gives another rollout (%v)", err)
 	}
 	free := u.free(t, h)
 	for _, value := range []func(i int, was any) any{distinct, alike} {
@@ -30,7 +30,7 @@ func (u *unit) verify(t *Template, h *holes) error {
 			s = withValue(s, path, func(was any) any { return value(i, was) })
 		}
 		if !u.agrees(t, s) {
-			return because("", "the template gives another rollout for other values")
+			return untranslatedf("", "the template gives another rollout for other values")
 		}
 	}
 	return nil

@@ -33,13 +33,13 @@ func (k knownKinds) Scope(ctx context.Context, kind schema.GroupVersionKind) (cl
 	return "", &cluster.KindNotServedError{Kind: kind, Remedy: remedy}
 }
 
-// play simulates the controllers of Kubernetes: it makes every object as healthy as it can be,
+// simulateOnce simulates the controllers of Kubernetes: it makes every object as healthy as it can be,
 // and collects garbage.
-func (w *World) play() {
+func (w *World) simulateOnce() {
 	w.Cluster.CollectGarbage()
 	for _, u := range w.Cluster.Objects() {
 		next := u.DeepCopy()
-		if !w.atRest(u) && !w.left.Has(cluster.RefOf(u).Identity()) && w.healthy(next) {
+		if !w.atRest(u) && !w.excluded.Has(cluster.RefOf(u).Identity()) && w.healthy(next) {
 			next.Object["status"] = w.keepStatus(u.Object["status"], next.Object["status"])
 			_, _ = w.Cluster.Put("controller", next) // what it read it can write
 		}

@@ -34,7 +34,7 @@ func (w *World) AfterWrite(do func()) { w.afterWrite = do }
 // wrote is called after each write.
 func (w *World) wrote() {
 	if w.controllers == ActAfterWrites {
-		w.play()
+		w.simulateOnce()
 	}
 	if w.afterWrite != nil {
 		w.afterWrite()
@@ -72,9 +72,9 @@ func (w *World) restart() {
 	}
 }
 
-// playAll lets the simulated controllers act, and returns the objects that they have changed.
-func (w *World) playAll() []cluster.Ref {
-	w.play()
+// simulateControllers lets the simulated controllers act, and returns the objects that they have changed.
+func (w *World) simulateControllers() []cluster.Ref {
+	w.simulateOnce()
 	var out []cluster.Ref
 	for _, e := range w.next() {
 		out = append(out, e.Ref)

@@ -7,7 +7,7 @@
 //	w.Run(ctx, show)           until nothing changes any more
 //	w.Delete(ref); w.Run(...)
 //
-//	s := dryrun.NewServer(config, options, programs...)
+//	s := dryrun.NewServer(options, programs...)
 //	s.Run(ctx, resources, show)   once for each resource
 //
 // In a World, the controllers of Kubernetes are simulated after each reconcile: they make
@@ -60,8 +60,8 @@ type World struct {
 	settled bool
 	steps   int
 	clock   clock
-	// left are the objects that the simulated controllers leave as they are.
-	left sets.Set[cluster.Ref]
+	// excluded are the objects that the simulated controllers leave as they are.
+	excluded sets.Set[cluster.Ref]
 	// mirror copies what is read from a cluster; nil means that there is none.
 	mirror *mirror
 }
@@ -71,7 +71,7 @@ type World struct {
 // is put there.
 func New(config types.NamespacedName, programs ...*program.Program) *World {
 	w := &World{Cluster: memory.New(), clock: clock{time.Unix(0, 0).UTC()}, known: map[schema.GroupKind]sets.Set[types.NamespacedName]{}}
-	w.left = sets.New[cluster.Ref]()
+	w.excluded = sets.New[cluster.Ref]()
 	w.definitions = &definitions{servers: map[schema.GroupVersionKind]*conform.Server{}}
 	w.Cluster.SetAdmission(w.definitions.refuse)
 	w.Cluster.EnableValidation()
@@ -139,7 +139,7 @@ func (w *World) Put(object *unstructured.Unstructured) (*unstructured.Unstructur
 }
 
 // ExcludeFromControllers keeps the simulated controllers away from an object.
-func (w *World) ExcludeFromControllers(ref cluster.Ref) { w.left.Insert(ref.Identity()) }
+func (w *World) ExcludeFromControllers(ref cluster.Ref) { w.excluded.Insert(ref.Identity()) }
 
 // SetNamespace gives an object the namespace that it would be created in: none if its kind is
 // cluster-scoped, and a default one if it names none. It errors with a KindNotServedError if
@@ -250,7 +250,7 @@ func (w *World) Run(ctx context.Context, show func(Step)) error {
 			return err
 		}
 		if !moved && w.controllers == ActAtRest {
-			moved = len(w.playAll()) > 0
+			moved = len(w.simulateControllers()) > 0
 		}
 		switch {
 		case moved:
@@ -332,7 +332,7 @@ func (w *World) step(ctx context.Context, o operator, key types.NamespacedName) 
 	}
 	w.settled = w.settled && len(changes)+len(written) == 0
 	if !w.settled && w.controllers != ActAtRest && w.controllers != ActNever {
-		step.Simulated = w.playAll()
+		step.Simulated = w.simulateControllers()
 		w.settled = len(step.Simulated) == 0
 	}
 	if w.seen.Dead() {

@@ -25,7 +25,7 @@ type Backend interface {
 	// Review returns what Program.Review returns. What does not end before the context does is beyond a
 	// limit, unless it waited for others.
 	Review(ctx context.Context, s program.Session) (program.Review, error)
-	// Convert returns what Program.Convert returns, and bounds it as Review does.
+	// Convert returns what Conversions.ConvertResource returns, and bounds it as Review does.
 	Convert(ctx context.Context, c program.Conversion) (map[string]any, error)
 }
 

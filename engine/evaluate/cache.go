@@ -25,7 +25,7 @@ const (
 	throttled    fallback = "throttled"    // the namespace has made many shapes
 	untranslated fallback = "untranslated" // the package says something that does not translate
 	guarded      fallback = "guarded"      // the template has no answer for these values
-	unbounded    fallback = "limit"        // something is beyond a limit
+	beyondLimit  fallback = "limit"        // something is beyond a limit
 	differed     fallback = "differed"     // a template said something else than CUE
 	unchecked    fallback = "unchecked"    // CUE has not evaluated the specification yet
 )
@@ -41,9 +41,9 @@ const (
 	compileBurst      = 40
 	compilesPerSecond = 0.2
 	failureTokens     = 8
-	// eager is how many tokens a namespace must have left for its shapes to be compiled when they
+	// tokensForUnseen is how many tokens a namespace must have left for its shapes to be compiled when they
 	// are seen first. With fewer, they have to come a second time.
-	eager = compileBurst / 2
+	tokensForUnseen = compileBurst / 2
 	// maxFailures is how many values of the pins of a shape may fail to translate before the
 	// shape is given up.
 	maxFailures = 4
@@ -262,7 +262,7 @@ func (c *cache) template(at place) (*compile.Template, fallback) {
 	switch {
 	case c.compiling:
 		return nil, compiling
-	case first && !c.take(at.namespace, at.now, eager):
+	case first && !c.take(at.namespace, at.now, tokensForUnseen):
 		return nil, seenOnce
 	case !first && !c.take(at.namespace, at.now, 0):
 		return nil, throttled

@@ -209,7 +209,7 @@ func (e *Evaluator) byCUE(ctx context.Context, s program.Session, view program.V
 		return e.compile(ctx, s, view, at)
 	}
 	out, err := e.options.Backend.Evaluate(ctx, s)
-	return e.said(s, view, out, err)
+	return e.remember(s, view, out, err)
 }
 
 // Predict returns what a template says of a session that CUE has not evaluated since the process started, or since its
@@ -295,7 +295,7 @@ func (e *Evaluator) confirm(ctx context.Context, s program.Session, view program
 	if !same && !inconclusive(err) {
 		e.differ(ctx, s, at)
 	}
-	return e.said(s, view, out, err)
+	return e.remember(s, view, out, err)
 }
 
 // template returns the template at a place, or the reason why there is none.
@@ -317,7 +317,7 @@ func (e *Evaluator) byTemplate(ctx context.Context, s program.Session, view prog
 		return program.Rollout{}, guarded
 	}
 	if !e.Views().WithinLimits(view, r) {
-		return program.Rollout{}, unbounded
+		return program.Rollout{}, beyondLimit
 	}
 	if e.isCheckDue(at) && !e.agrees(ctx, s, r, at) {
 		return program.Rollout{}, differed
@@ -381,7 +381,7 @@ func (e *Evaluator) compile(ctx context.Context, s program.Session, view program
 	if err == nil {
 		err = result.Err
 	}
-	return e.said(s, view, result.Rollout, err)
+	return e.remember(s, view, result.Rollout, err)
 }
 
 // keepParts keeps the parts of a template for others, as long as the template is there.
@@ -395,8 +395,8 @@ func (e *Evaluator) keepParts(view program.View, r compile.Result) {
 	}
 }
 
-// said remembers what CUE said of a session.
-func (e *Evaluator) said(s program.Session, view program.View, r program.Rollout, err error) (program.Rollout, error) {
+// remember remembers what CUE said of a session.
+func (e *Evaluator) remember(s program.Session, view program.View, r program.Rollout, err error) (program.Rollout, error) {
 	if err == nil {
 		e.memo.add(s, view, r)
 	}

@@ -4,7 +4,7 @@
 // often as needed and concurrently (Program.Evaluate): no clock, no I/O, no
 // randomness, and the same Session gives the same Rollout. It does not talk to a
 // cluster, decide what to write, or judge whether a package is sensible (package
-// check does).
+// vet does).
 //
 // # Terms
 //

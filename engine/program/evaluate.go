@@ -17,7 +17,7 @@ import (
 // concurrent use.
 //
 // It errors with a PanicError if CUE panics, with a LimitError if the session or the rendered
-// objects exceed a limit of the package, and with Faults if the list of components is
+// objects exceed a limit of the package, and with an UndecidedError if the list of components is
 // undecided; the Rollout then has only the inputs, which the list may depend on. Everything
 // else that is wrong with the custom resource, a component or the status is in the Rollout, so
 // that one fault does not hide the others. No message contains the content of a Secret.
@@ -177,8 +177,8 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("package %s: the evaluator panicked: %v", e.Package, e.Cause)
 }
 
-// recovered turns a panic of CUE into an error. It does not help
-// against a stack overflow or a hang: see the design's rule on isolation.
+// recovered turns a panic of CUE into an error. Nothing in a process helps against a stack overflow or a hang, so what users
+// write is evaluated in workers (package worker).
 func (p *Program) recovered(r *Rollout, err *error) {
 	if cause := recover(); cause != nil {
 		*r = Rollout{}

@@ -62,15 +62,15 @@ func Load(s *source.Snapshot) (*Program, error) {
 // faults, so that vet can find more. It errors with Faults if there is nothing to look at: the
 // package does not parse, or is not a controller.
 func LoadFaulty(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
-	return suspect(s, func(*build.Instance) []string { return nil })
+	return loadFaulty(s, func(*build.Instance) []string { return nil })
 }
 
-// LoadFaultyCheaply is Suspect with large enumerations as expressions; see [syntax.MatchEnumerations].
+// LoadFaultyCheaply is LoadFaulty with large enumerations as expressions; see [syntax.MatchEnumerations].
 func LoadFaultyCheaply(s *source.Snapshot) (p *Program, faults fault.Faults, err error) {
-	return suspect(s, syntax.MatchEnumerations)
+	return loadFaulty(s, syntax.MatchEnumerations)
 }
 
-func suspect(s *source.Snapshot, change func(*build.Instance) (shown []string)) (p *Program, faults fault.Faults, err error) {
+func loadFaulty(s *source.Snapshot, change func(*build.Instance) (shown []string)) (p *Program, faults fault.Faults, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			p, faults, err = nil, nil, &PanicError{Package: s.Name(), Cause: cause, Stack: debug.Stack()}

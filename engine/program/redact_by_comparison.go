@@ -332,7 +332,7 @@ func withhold(text string, blind ...string) string {
 	return begins + hidden + positionBehind.FindString(text)
 }
 
-// positionBehind matches the position that Position.Behind appends to a text.
+// positionBehind matches the position that Position.InBrackets returns at the end of a text.
 var positionBehind = regexp.MustCompile(` \([^ ()"]+\.cue:[0-9]+\)$`)
 
 // hasMessages reports whether an evaluation has a message that could show a value.

@@ -8,7 +8,7 @@ import (
 
 // ServeUntil is Serve for a worker that is replaced after so many evaluations, or when a garbage collection leaves so many bytes.
 func ServeUntil(in io.Reader, out io.Writer, l Limits, evaluations int, live uint64) error {
-	return serve(in, out, l, wear{evaluations, live})
+	return serve(in, out, l, lifetime{evaluations, live})
 }
 
 // Processes returns how many workers there are, those that are being started included.

@@ -324,8 +324,8 @@ func (p *Pool) mayHave(w *waiter, u use) bool {
 	return true
 }
 
-// before reports whether the turn of a waiter comes before that of another. Who is expensive lets others pass for some time: they
-// would wait longer for its evaluation than it waits for theirs.
+// before reports whether the turn of a waiter comes before that of another. An expensive tenant lets others pass for some time:
+// they would wait longer for its evaluation than it waits for theirs.
 func (p *Pool) before(a, b *waiter) bool {
 	last := func(tenant string) uint64 {
 		v, _ := p.turns.Get(tenant)

@@ -22,20 +22,20 @@ const (
 	maxPackages = 16
 )
 
-// A wear says what a worker may have done and kept until it is replaced.
-type wear struct {
+// A lifetime says what a worker may have done and kept until it is replaced.
+type lifetime struct {
 	// evaluations is a number of them, and live is what a garbage collection leaves, in bytes.
 	evaluations int
 	live        uint64
 }
 
-// wearOf returns when a worker is replaced that has some limits. Half of its memory is left to an evaluation then.
-func wearOf(l Limits) wear { return wear{maxEvaluations, uint64(max(l.Memory, 0)) / 2} }
+// lifetimeOf returns when a worker is replaced that has some limits. Half of its memory is left to an evaluation then.
+func lifetimeOf(l Limits) lifetime { return lifetime{maxEvaluations, uint64(max(l.Memory, 0)) / 2} }
 
 // A server answers the requests of another process.
 type server struct {
 	limits      Limits
-	wear        wear
+	lifetime    lifetime
 	guard       *guard
 	packages    map[uint64]loaded
 	evaluations int
@@ -57,16 +57,16 @@ type received struct {
 
 // Serve answers the requests that another process writes until that ends, and then ends this process. It
 // errors if the process cannot be limited, or an answer cannot be written.
-func Serve(in io.Reader, out io.Writer, l Limits) error { return serve(in, out, l, wearOf(l)) }
+func Serve(in io.Reader, out io.Writer, l Limits) error { return serve(in, out, l, lifetimeOf(l)) }
 
 // serve is Serve for a worker that is replaced sooner or later than others.
-func serve(in io.Reader, out io.Writer, l Limits, until wear) error {
+func serve(in io.Reader, out io.Writer, l Limits, until lifetime) error {
 	collectAsBefore := sync.OnceFunc(ReduceGC())
 	g, err := guardMemory(l.Memory)
 	if err != nil {
 		return err
 	}
-	s := &server{limits: l, wear: until, guard: g, packages: map[uint64]loaded{}}
+	s := &server{limits: l, lifetime: until, guard: g, packages: map[uint64]loaded{}}
 	requests := make(chan received)
 	// Reading goes on while a request is worked on, so that this process ends with the other one.
 	go readRequests(bufio.NewReader(in), requests)
@@ -116,7 +116,7 @@ func (s *server) answer(r received) response {
 	out := s.do(r)
 	s.guard.end()
 	out.Used = max(0, ProcessorTime()-began)
-	out.Retire = s.evaluations >= s.wear.evaluations || len(s.packages) >= maxPackages || memoryNow().live > s.wear.live
+	out.Retire = s.evaluations >= s.lifetime.evaluations || len(s.packages) >= maxPackages || memoryNow().live > s.lifetime.live
 	return out
 }
 

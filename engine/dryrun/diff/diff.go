@@ -57,11 +57,11 @@ type comparison struct {
 	differences int
 }
 
-// A finder is told what a comparison finds.
+// A finder is called with what a comparison finds.
 type finder interface {
-	// add is told of a field with two values, nil for none.
+	// add is called for a field with two values, nil for none.
 	add(at path, before, after any)
-	// reordered is told of a list whose items have another order, and nothing else that is new.
+	// reordered is called for a list whose items have another order, and nothing else that is new.
 	reordered(at path)
 }
 
