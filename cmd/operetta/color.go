@@ -10,9 +10,9 @@ import (
 	"operetta.dev/engine/status"
 )
 
-// newInk returns what colours words for a terminal. It leaves them plain if the output is not a terminal, or if
+// newPalette returns what colours words for a terminal. It leaves them plain if the output is not a terminal, or if
 // NO_COLOR is set.
-func newInk(w io.Writer) explain.Palette {
+func newPalette(w io.Writer) explain.Palette {
 	renderer := lipgloss.NewRenderer(unwrapWriter(w))
 	in := func(style lipgloss.Style) func(string) string {
 		return func(s string) string { return markTrusted(style.Render(escapeControls(s))) }
@@ -38,14 +38,14 @@ func markTrusted(s string) string { return strings.ReplaceAll(s, escape, escape+
 const gone = "gone"
 
 // stateWord colours the state of a component or the phase of a resource.
-func stateWord(ink explain.Palette, word string) string {
+func stateWord(palette explain.Palette, word string) string {
 	switch word {
 	case string(status.Verified), string(status.PhaseReady):
-		return ink.Good(word)
+		return palette.Good(word)
 	case string(status.Failed):
-		return ink.Bad(word)
+		return palette.Bad(word)
 	case string(status.Excluded), gone:
-		return ink.Dim(word)
+		return palette.Dim(word)
 	}
-	return ink.Warn(word)
+	return palette.Warn(word)
 }

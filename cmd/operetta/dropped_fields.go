@@ -99,8 +99,8 @@ func (c fieldCheck) version(ctx context.Context, present, next *apiextensionsv1.
 	found, err := c.find(ctx, present, name, after)
 	converted := len(present.Status.StoredVersions) > 1 && present.Spec.Conversion != nil && present.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 	if err != nil && found == nil && ctx.Err() == nil && (converted || !unreachable(err)) {
-		// The webhook that converts may be that of a process which begins only with this definition. Who may not list resources
-		// serves none of them.
+		// The webhook that converts may be that of a process which begins only with this definition. A process that may not list
+		// the resources serves none of them.
 		c.log.Info("it is not known whether resources lose fields by a new definition, because they cannot be listed", "definition", next.Name, "version", name, "error", err.Error())
 		return nil, nil
 	}

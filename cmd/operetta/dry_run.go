@@ -83,9 +83,9 @@ func (d *dryRun) check() error {
 // A stepPrinter prints the steps of a dry run.
 type stepPrinter struct {
 	// out gets all that is text, and lines the steps as JSON, if it is not nil.
-	out   io.Writer
-	lines *json.Encoder
-	ink   explain.Palette
+	out     io.Writer
+	lines   *json.Encoder
+	palette explain.Palette
 	// mask hides what Secrets hold.
 	mask *diff.Mask
 	// inFull are the changes whose fields are shown.
@@ -249,7 +249,7 @@ func (p stepPrinter) show(step dryrun.Step) {
 // print prints one step as text.
 func (p stepPrinter) print(step dryrun.Step) {
 	phase, _ := step.Status["phase"].(string)
-	printLinef(p.out, "step %d  %s  %s", step.Number, p.name(step.Resource), stateWord(p.ink, cmp.Or(phase, gone)))
+	printLinef(p.out, "step %d  %s  %s", step.Number, p.name(step.Resource), stateWord(p.palette, cmp.Or(phase, gone)))
 	for _, c := range step.Changes {
 		printLinef(p.out, "  %s %s", p.sign(c.Operation), p.name(c.Ref))
 		p.fields(c)
@@ -257,17 +257,17 @@ func (p stepPrinter) print(step dryrun.Step) {
 	components, _ := step.Status["components"].([]any)
 	for _, c := range components {
 		m, _ := c.(map[string]any)
-		line := fmt.Sprintf("  %s: %v", p.mask.Text(fmt.Sprint(m["name"])), stateWord(p.ink, fmt.Sprint(m["state"])))
+		line := fmt.Sprintf("  %s: %v", p.mask.Text(fmt.Sprint(m["name"])), stateWord(p.palette, fmt.Sprint(m["state"])))
 		if text, _ := m["message"].(string); text != "" {
 			line += ", " + p.mask.Text(text)
 		}
 		printLinef(p.out, "%s", line)
 	}
 	if len(step.Simulated) > 0 {
-		printLinef(p.out, "  %s", p.ink.Dim("simulated: "+p.mask.Text(names(step.Simulated))+" "+becomes(len(step.Simulated))+" ready"))
+		printLinef(p.out, "  %s", p.palette.Dim("simulated: "+p.mask.Text(names(step.Simulated))+" "+becomes(len(step.Simulated))+" ready"))
 	}
 	if step.Err != nil {
-		printLinef(p.out, "  %s %s", p.ink.Bad("error:"), p.mask.Text(step.Err.Error()))
+		printLinef(p.out, "  %s %s", p.palette.Bad("error:"), p.mask.Text(step.Err.Error()))
 	}
 }
 
@@ -311,12 +311,12 @@ func names(refs []cluster.Ref) string {
 func (p stepPrinter) sign(op cluster.Operation) string {
 	switch op {
 	case cluster.Created:
-		return p.ink.Good("+")
+		return p.palette.Good("+")
 	case cluster.Deleted:
-		return p.ink.Bad("-")
+		return p.palette.Bad("-")
 	case cluster.Updated:
 	}
-	return p.ink.Warn("~")
+	return p.palette.Warn("~")
 }
 
 // conclude prints the resources with their objects, and errors if a resource is not ready.
@@ -336,9 +336,9 @@ func (r *clientDryRun) conclude(errs io.Writer) error {
 // tree prints a resource and its objects. An object that is a custom resource of the packages is
 // printed as a tree itself.
 func (r *clientDryRun) tree(ref cluster.Ref, first, rest string) {
-	word := r.ink.Good("Ready")
+	word := r.palette.Good("Ready")
 	if ready, _ := r.world.Ready(ref); !ready {
-		word = r.ink.Bad("not ready")
+		word = r.palette.Bad("not ready")
 	}
 	printLinef(r.out, "%s%s  %s", first, r.name(ref), word)
 	components := r.world.Owned(ref)

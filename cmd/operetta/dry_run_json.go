@@ -45,7 +45,7 @@ type fieldRecord struct {
 
 // newStepPrinter returns a printer of steps. If they are printed as JSON, it prints nothing else.
 func newStepPrinter(out io.Writer, format string, mask *diff.Mask, inFull ...cluster.Operation) stepPrinter {
-	p := stepPrinter{out: out, ink: newInk(out), mask: mask, inFull: inFull}
+	p := stepPrinter{out: out, palette: newPalette(out), mask: mask, inFull: inFull}
 	if format == formatJSON {
 		p.lines, p.out = json.NewEncoder(out), io.Discard
 		p.lines.SetEscapeHTML(false)

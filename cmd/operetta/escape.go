@@ -16,7 +16,7 @@ import (
 // an escapingWriter.
 
 // An escapingWriter replaces the characters that a terminal acts upon by JSON escapes, so that JSON
-// and quoted YAML keep their values. It keeps newlines, tabs and the colours of newInk.
+// and quoted YAML keep their values. It keeps newlines, tabs and the colours of newPalette.
 type escapingWriter struct{ w io.Writer }
 
 // Write writes text. A character must not be split over two calls.

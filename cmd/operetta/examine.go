@@ -45,7 +45,7 @@ type examiner struct {
 	room func(context.Context) (func(), error)
 	// scopes are the scopes of kinds whose CustomResourceDefinitions were given.
 	scopes vet.Scopes
-	// extra are more arguments of a worker, and progress is told how much it has done of all; see cases and explore.
+	// extra are more arguments of a worker, and progress is called with how much it has done of all; see cases and explore.
 	extra    []string
 	progress func(done, all int, unit string)
 	// asked is how much processor time a person has asked for, if it is not 0.

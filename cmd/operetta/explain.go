@@ -221,7 +221,7 @@ func printExplanation(ctx context.Context, s streams, format string, read readEx
 	if err != nil {
 		return err
 	}
-	err = s.printAs(format, r, func(ink explain.Palette) string { return r.Tree(ink, time.Now()) })
+	err = s.printAs(format, r, func(palette explain.Palette) string { return r.Tree(palette, time.Now()) })
 	if err == nil && r.Health != explain.Ready {
 		err = errReported // the picture says why
 	}
@@ -242,7 +242,7 @@ func watchExplanation(ctx context.Context, s streams, read readExplanation) erro
 		if err != nil && before == "" {
 			return err
 		}
-		picture := r.Tree(newInk(s.out), time.Now())
+		picture := r.Tree(newPalette(s.out), time.Now())
 		if err != nil {
 			picture = "operetta: " + err.Error() + "\n"
 		}

@@ -62,7 +62,7 @@ func (f *folders) withdraw(ctx context.Context, dir string, served *program.Prog
 		return
 	}
 	if err := f.manager.Withdraw(ctx, served); err != nil {
-		f.log.Error(err, "a package whose folder is gone goes on", "package", served.Name(), "folder", dir)
+		f.log.Error(err, "the folder of a package is gone, and the package could not be withdrawn", "package", served.Name(), "folder", dir)
 		return
 	}
 	f.log.Info("package withdrawn: "+gone, "package", served.Name(), "folder", dir, "kind", served.GroupVersionKind().GroupKind().String())

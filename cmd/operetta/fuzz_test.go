@@ -82,7 +82,7 @@ func FuzzFinding(f *testing.F) {
 	})
 }
 
-// locationOf is whereFaulty of faults, if there are any.
+// locationOf is faultLocation of faults, if there are any.
 func locationOf(faults fault.Faults) string {
 	if len(faults) == 0 {
 		return ""

@@ -186,11 +186,11 @@ func (f graphFlags) fromCluster(ctx context.Context, packages []string, resource
 		return drawable{}, err
 	}
 	r.OperatorMissing = "" // a picture has no reconciles
-	ink := newInk(s.out)
+	palette := newPalette(s.out)
 	if f.outputFile != "" {
-		ink = explain.Plain
+		palette = explain.Plain
 	}
-	return drawable{text: func() (string, error) { return r.Tree(ink, time.Now()), nil }, picture: r.Picture(kind)}, nil
+	return drawable{text: func() (string, error) { return r.Tree(palette, time.Now()), nil }, picture: r.Picture(kind)}, nil
 }
 
 // kindsOf returns why components of a package need others, as far as its text shows.

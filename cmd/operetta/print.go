@@ -66,7 +66,7 @@ func (s streams) printAs(format string, value any, text func(explain.Palette) st
 	if format == formatJSON {
 		return printJSON(s.out, value)
 	}
-	_, err := io.WriteString(s.out, text(newInk(s.out)))
+	_, err := io.WriteString(s.out, text(newPalette(s.out)))
 	return err
 }
 

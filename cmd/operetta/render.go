@@ -193,14 +193,14 @@ func printGraph(w io.Writer, kind string, out render.Output) error {
 
 // printStates prints the state of each component in the words of the status, in the order of the objects.
 func printStates(w io.Writer, out render.Output) {
-	ink := newInk(w)
+	palette := newPalette(w)
 	shown := map[string]bool{}
 	for _, c := range out.Components {
 		if c.State == "" {
 			continue // there is no preview; the faults say why
 		}
 		shown[c.Name] = true
-		line := c.Name + ": " + stateWord(ink, string(c.State))
+		line := c.Name + ": " + stateWord(palette, string(c.State))
 		faulty := c.State == status.Failed && c.Reason != status.ReasonObjectFailed || c.State == status.Waiting && c.Reason == status.ReasonKindNotServed
 		if c.Message != "" && !faulty { // faults are printed with all others, at the end
 			line += ", " + c.Message
@@ -212,7 +212,7 @@ func printStates(w io.Writer, out render.Output) {
 	}
 	for _, h := range out.Hooks {
 		if !shown[h.Component.Name] {
-			printLinef(w, "%s: %s, not rendered: a hook runs at its phase", h.Component.Name, ink.Dim(count(len(h.Component.Objects), "object")))
+			printLinef(w, "%s: %s, not rendered: a hook runs at its phase", h.Component.Name, palette.Dim(count(len(h.Component.Objects), "object")))
 		}
 	}
 	for _, a := range out.Absent {

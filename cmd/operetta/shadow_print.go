@@ -24,27 +24,27 @@ func newShadowPrinter(s streams, format string) shadowPrinter {
 	if format == formatJSON {
 		return &shadowLines{out: s.out}
 	}
-	return &shadowText{streams: s, ink: newInk(s.out)}
+	return &shadowText{streams: s, palette: newPalette(s.out)}
 }
 
 // shadowText prints for a person. Notes go to standard error.
 type shadowText struct {
 	streams
 
-	ink explain.Palette
-	mu  sync.Mutex
+	palette explain.Palette
+	mu      sync.Mutex
 }
 
 // Resource implements shadow.Printer.
 func (p *shadowText) Resource(r shadow.Resource) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, _ = io.WriteString(p.out, r.Text(p.ink))
+	_, _ = io.WriteString(p.out, r.Text(p.palette))
 }
 
 // Gone implements shadow.Printer.
 func (p *shadowText) Gone(kind schema.GroupKind, namespace, name string) {
-	p.linef(p.out, "%s  %s", cluster.Ref{GroupVersionKind: kind.WithVersion(""), Namespace: namespace, Name: name}, p.ink.Dim("is gone"))
+	p.linef(p.out, "%s  %s", cluster.Ref{GroupVersionKind: kind.WithVersion(""), Namespace: namespace, Name: name}, p.palette.Dim("is gone"))
 }
 
 // Summary implements shadow.Printer.

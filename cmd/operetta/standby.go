@@ -86,7 +86,7 @@ func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.
 	}
 	waits := func() {}
 	defer func() { waits() }()
-	for said, first := "", true; ; {
+	for logged, first := "", true; ; {
 		got, err := client.CustomResourceDefinitions().Get(ctx, wanted.Name, metav1.GetOptions{})
 		switch {
 		case err == nil && apihelpers.IsCRDConditionTrue(got, apiextensionsv1.Established):
@@ -97,7 +97,7 @@ func (o *operator) awaitDefinition(ctx context.Context, wanted *apiextensionsv1.
 			if lacking == "" {
 				return o.join(ctx, got, wanted)
 			}
-			said = o.sayLacking(wanted, lacking, said)
+			logged = o.logMissingField(wanted, lacking, logged)
 		case err != nil && !apierrors.IsNotFound(err) && !unreachable(err):
 			return fmt.Errorf("waiting for the leader to install %s: %w", wanted.Name, err)
 		}
@@ -128,9 +128,9 @@ func (o *operator) join(ctx context.Context, present, wanted *apiextensionsv1.Cu
 	return waitServed(ctx, o.config, wanted)
 }
 
-// sayLacking logs what a definition lacks, unless it is what was said last, and returns it.
-func (o *operator) sayLacking(wanted *apiextensionsv1.CustomResourceDefinition, lacking, said string) string {
-	if lacking != said {
+// logMissingField logs which field a definition lacks, unless that was logged last, and returns it.
+func (o *operator) logMissingField(wanted *apiextensionsv1.CustomResourceDefinition, lacking, logged string) string {
+	if lacking != logged {
 		o.log.Info("the package is served once shard 0 has installed its definition", "definition", wanted.Name, "lacking", lacking)
 	}
 	return lacking

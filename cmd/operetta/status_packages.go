@@ -12,7 +12,7 @@ import (
 	"operetta.dev/engine/redact"
 )
 
-// printCanaries prints a line for each Package whose canary is in progress or has gone back. Who may not list Packages is told so.
+// printCanaries prints a line for each Package whose canary is in progress or has gone back. If the user may not list Packages, it says so.
 func printCanaries(ctx context.Context, s streams, f clusterFlags) error {
 	_, live, err := f.connect()
 	if err != nil {

@@ -112,7 +112,7 @@ func runWhy(ctx context.Context, s streams, f whyFlags, args []string) error {
 		return err
 	}
 	answer.Notes = append(answer.Notes, notes...)
-	return s.printAs(f.output, answer, func(ink explain.Palette) string { return answer.Text(ink, time.Now()) })
+	return s.printAs(f.output, answer, func(palette explain.Palette) string { return answer.Text(palette, time.Now()) })
 }
 
 // input returns what is rendered: from files, or from the cluster. locate gives faults of the resource their place in its

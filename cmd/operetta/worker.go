@@ -174,7 +174,7 @@ func examineInProcess(mode string, snapshot *source.Snapshot, scopes vet.Scopes,
 		return runTests(snapshot)
 	}
 	tell(0, staticChecks)
-	p, faults, err := suspect(snapshot)
+	p, faults, err := loadFaulty(snapshot)
 	f := finding{Faults: append(faults, faultsOf(err)...)}
 	if err == nil {
 		e := vet.Examine(p, scopes)
@@ -233,9 +233,9 @@ func examineLight(mode string, p *program.Program, e *vet.Examination, tell func
 	return f
 }
 
-// suspect compiles a package to examine it. It returns one that has faults together with them, so that more can be found,
+// loadFaulty compiles a package to examine it. It returns one that has faults together with them, so that more can be found,
 // and errors if there is nothing to look at.
-func suspect(snapshot *source.Snapshot) (p *program.Program, faults fault.Faults, err error) {
+func loadFaulty(snapshot *source.Snapshot) (p *program.Program, faults fault.Faults, err error) {
 	defer recoverCompiler(snapshot, &err)
 	if p, faults, err = program.LoadFaulty(snapshot); err == nil {
 		p, err = p.WithCheapEnumerations()
