@@ -31,7 +31,7 @@ type Capsule struct {
 	Digest   string   `json:"digest"`
 	Resource Resource `json:"resource"`
 	// DisplayPrefix is the prefix with which the messages of the decision show the files of the package, where the
-	// operator had them. Capsules of before have none.
+	// operator had them. Capsules of earlier versions have none.
 	DisplayPrefix *string `json:"shown,omitempty"`
 	// Overlays are the files of the overlays that the package was unified with.
 	Overlays []source.OverlayFile `json:"overlays,omitempty"`
@@ -79,7 +79,7 @@ type RecordedWrite struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-// String returns the act on one line.
+// String returns the write on one line.
 func (a RecordedWrite) String() string {
 	if a.Refused != "" {
 		return fmt.Sprintf("%s %s: %s", a.Verb, a.Object, a.Refused)

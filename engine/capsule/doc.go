@@ -8,7 +8,7 @@
 //	r.End(reading, step)           in the background: a file in a folder
 //
 //	c, err := capsule.Read(file)
-//	decision, err := c.Decide(ctx, version)
+//	decision, missing, err := c.Decide(ctx, version)
 //
 // A decision is that of one reconcile by the operator's own code in memory, at the time of the capsule, of a process that
 // has just started. It is made once when the capsule is written, of what the capsule holds: values of Secrets are

@@ -118,7 +118,7 @@ func (o Options) webhookService() *corev1.Service {
 }
 
 // certificateSecret returns the Secret of the certificate, which is empty: the operator has the right to change
-// it, and none to create others. Who applies it again does not touch what the operator has written.
+// it, and none to create others. To apply it again changes nothing that the operator has written.
 func (o Options) certificateSecret() *corev1.Secret {
 	return &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: o.named(o.webhookName()), Type: corev1.SecretTypeOpaque}
 }

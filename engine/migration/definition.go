@@ -29,7 +29,7 @@ type Migration struct {
 	// definition is what was read at the beginning.
 	definition *apiextensionsv1.CustomResourceDefinition
 	resource   schema.GroupVersionResource
-	// Progress is told how many objects are done, of how many; it may be nil.
+	// Progress is called with how many objects are done, of how many; it may be nil.
 	Progress func(done, all int)
 }
 

@@ -12,5 +12,5 @@
 //
 //	dirs, err := source.Expand([]string{"./cue/..."})
 //	snapshot, err := source.Loader{}.Folder(dirs[0])
-//	err = source.Watch(ctx, poll)
+//	source.Watch(ctx, last, outcome, read, changed)    calls changed with each new version, until the context ends
 package source

@@ -24,9 +24,9 @@ type ExploreOptions struct {
 	Bound int
 	// Schedule is the name of the only one to try, or "" for all.
 	Schedule string
-	// Progress is told how many tests are done, if it is not nil.
+	// Progress is called with how many tests are done, if it is not nil.
 	Progress func(done, all int)
-	// Found is told each exploration as soon as it is done, if it is not nil.
+	// Found is called with each exploration as soon as it is done, if it is not nil.
 	Found func(Exploration)
 	// Enough says that the time is up; it may be nil.
 	Enough func() bool

@@ -23,7 +23,7 @@ type child struct {
 }
 
 // startChild starts a process, whose lines of output are given to say. It has to be
-// called on the main goroutine; see ofMainThread.
+// called on the main goroutine; see init and mainThreadAttributes.
 func startChild(say func(line string), name string, args ...string) (*child, error) {
 	return startCommand(say, exec.Command(name, args...))
 }

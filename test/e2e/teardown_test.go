@@ -230,7 +230,7 @@ components: top: {
 }
 `
 
-// installKind installs the CRD of the kind that a package of reliantOnKind renders, and returns it.
+// installKind installs the CRD of the kind that a package with needsKindBody renders, and returns it.
 func (p *testPackage) installKind() *unstructured.Unstructured {
 	p.T.Helper()
 	group := p.Name + ".gone.example.com"
