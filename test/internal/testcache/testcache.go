@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// names are what programs of the repository are built from, and what tests give them: packages, manifests, and programs of the tests.
-var names = []string{"cmd", "config", "cue", "cue.mod", "engine", "go.mod", "go.sum", "Makefile", "operettatest", "schemas", "test"}
+// names are what programs of the repository are built from, and what tests give them or start besides: packages, manifests, scripts.
+var names = []string{".ci", "cmd", "config", "cue", "cue.mod", "engine", "go.mod", "go.sum", "Makefile", "operettatest", "schemas", "test"}
 
 // Repository is everything in a repository but the documents, as it was when the programs of its tests were built. A test about documents reads
 // them itself.
