@@ -22,10 +22,10 @@ what kubectl has read from a cluster.
 
 The package renders the same objects, and this is checked before anything is written: an import
 that would lose or change something is refused with the reason. The objects are divided into
-components: what others need (definitions, namespaces, access, config), each workload with its
-Services, budgets and autoscaler, and the rest. Replicas and images become fields of the spec,
-with what was imported as their default. A test and a sample are made, too, and the CUE module if
-there is none.
+components: what the others depend on (definitions, namespaces, access, config), each workload
+with its Services, budgets and autoscaler, and the rest. Replicas and images become fields of the
+spec, with what was imported as their default. A test and a sample are made, too, and the CUE module
+if there is none.
 
 With --release, the name of the release is replaced by the name of the custom resource wherever it
 is a separate word, so that a namespace can have several resources. Secrets are refused, because

@@ -45,9 +45,9 @@ is bound to that role, too: in Kubernetes, a user can only grant permissions tha
 
 A package is a folder, or a Package in a file. A Package may have CUE files of its own, or name a
 module in a registry, which is fetched with the credentials of the cue command. The ConfigMap that
-a Package names, and the Overlays that hold for it, are in the same file, or in one that -f gives.
+a Package names, and the Overlays that apply to it, are in the same file, or in one that -f gives.
 With Packages, the roles are those of operetta run --packages-from-cluster. Those of the operator
-itself have what all Packages take together, so name all in one call.
+itself have the rights that all Packages together need, so name all in one call.
 
 A kind that only an evaluation knows, such as one from the spec, is a fault. The plural name of a
 kind that is not built in is taken from the packages and from the CRDs that -f gives. It is

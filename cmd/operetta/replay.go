@@ -27,7 +27,7 @@ capsule does not have: please report that.
 With --with, another version of the package decides, and replay prints what it does otherwise.
 
 A capsule has the overlays of the operator, which the package is unified with here as well. With
---overlay, those of the flag hold in their place, and replay says if they make another version.
+--overlay, those of the flag apply instead, and replay says if they make another version.
 
 A capsule holds no value of a Secret of the cluster. Each is replaced by another text, equal values
 by equal texts, before the decision is made. Everything else is as it was in the cluster, and the

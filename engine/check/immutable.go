@@ -64,7 +64,7 @@ func (s *specChange) reportImmutable(ctx context.Context, t *trial) {
 				t.out.add(problem{live: t.inputsGiven(), fault: fault.Fault{
 					Position: at,
 					Path:     strings.TrimSuffix("components."+c.Name+".objects."+o.Object+"."+field, "."),
-					Message:  "a user may change " + s.text() + ", but the API server then refuses the object for ever: the field is immutable",
+					Message:  "a user may change " + s.text() + ", but from then on the API server refuses the object: the field is immutable",
 					Hint:     hintOfImmutable(o),
 				}})
 			}
@@ -99,7 +99,7 @@ func hintOfImmutable(o rollout.ObjectPreview) string {
 	if o.Manifest.GetKind() == "PersistentVolumeClaim" {
 		return forbid
 	}
-	return fmt.Sprintf("policy: %s: apply: %q deletes the object and creates it anew; %s", o.Object, program.RecreateOnImmutable, forbid)
+	return fmt.Sprintf("policy: %s: apply: %q deletes the object and recreates it; %s", o.Object, program.RecreateOnImmutable, forbid)
 }
 
 // text says which fields are changed, and their values.

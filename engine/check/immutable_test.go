@@ -17,9 +17,9 @@ func TestAFieldOfTheSpecThatFlowsIntoAnImmutableFieldIsFound(t *testing.T) {
 		deployment = "components: web: objects: d: {apiVersion: \"apps/v1\", kind: \"Deployment\", metadata: name: \"web\", spec: {\nselector: matchLabels: app: cr.spec.mode\ntemplate: {metadata: labels: app: cr.spec.mode, spec: containers: [{name: \"web\", image: \"nginx\"}]}}}"
 		job        = `components: web: objects: job: {apiVersion: "batch/v1", kind: "Job", metadata: name: "web", spec: {template: spec: {restartPolicy: "Never", containers: [{name: "web", image: cr.spec.mode}]}}}`
 		claim      = `components: web: objects: pvc: {apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: name: "web", spec: {accessModes: ["ReadWriteOnce"], resources: requests: storage: cr.spec.size}}`
-		changed    = `a user may change spec.mode from "strict" to "plain", but the API server then refuses the object for ever: the field is immutable`
+		changed    = `a user may change spec.mode from "strict" to "plain", but from then on the API server refuses the object: the field is immutable`
 		forbid     = "@crd(immutable) on the field of the spec, or a rule with oldSelf, forbids the change"
-		hint       = `: apply: "recreateOnImmutable" deletes the object and creates it anew; ` + forbid + `)`
+		hint       = `: apply: "recreateOnImmutable" deletes the object and recreates it; ` + forbid + `)`
 	)
 	for name, row := range map[string]struct {
 		reason     string
@@ -39,18 +39,18 @@ func TestAFieldOfTheSpecThatFlowsIntoAnImmutableFieldIsFound(t *testing.T) {
 		},
 		"two fields that change together": {
 			"the schema allows neither of the changes alone", mode + `, on: bool | *false, @crd(rule="self.on == (self.mode == 'strict')", message="strict is on")`, frozen,
-			[]string{`shop/shop.cue:22: components.web.objects.cm.data: a user may change spec.mode from "strict" to "plain" and spec.on from true to false, but the API server then refuses the object for ever: the field is immutable (policy: cm` + hint},
+			[]string{`shop/shop.cue:22: components.web.objects.cm.data: a user may change spec.mode from "strict" to "plain" and spec.on from true to false, but from then on the API server refuses the object: the field is immutable (policy: cm` + hint},
 			map[string]any{"mode": "strict", "on": true},
 		},
 		"an object that is immutable in the simplest case": {
 			"the way there is allowed, and only the way back is not", `thawed: bool | *false`,
 			"components: web: objects: cm: {apiVersion: \"v1\", kind: \"ConfigMap\", metadata: name: \"web\"\nimmutable: !cr.spec.thawed\ndata: mode: \"x\"}",
-			[]string{"shop/shop.cue:21: components.web.objects.cm.immutable: a user may change spec.thawed from false to true, but the API server then refuses the object for ever: the field is immutable (policy: cm" + hint},
+			[]string{"shop/shop.cue:21: components.web.objects.cm.immutable: a user may change spec.thawed from false to true, but from then on the API server refuses the object: the field is immutable (policy: cm" + hint},
 			map[string]any{"thawed": true},
 		},
 		"a claim that is made smaller": {
 			"a claim that is recreated has lost its data", `size: "1Gi" | "2Gi" | *"1Gi"`, claim,
-			[]string{`shop/shop.cue:20: components.web.objects.pvc.spec: a user may change spec.size from "2Gi" to "1Gi", but the API server then refuses the object for ever: the field is immutable (` + forbid + ")"},
+			[]string{`shop/shop.cue:20: components.web.objects.pvc.spec: a user may change spec.size from "2Gi" to "1Gi", but from then on the API server refuses the object: the field is immutable (` + forbid + ")"},
 			map[string]any{"size": "2Gi"},
 		},
 		"a Job": {

@@ -45,7 +45,7 @@ func (m *Manager) evaluateOptions(p *program.Program) evaluate.Options {
 	}
 }
 
-// reportTemplateDiffers reports that a template said something else than CUE, and reconciles every resource of the kind: some of
+// reportTemplateDiffers reports that a template gave another result than CUE, and reconciles every resource of the kind: some of
 // them may rest with what it said.
 func (m *Manager) reportTemplateDiffers(ctx context.Context, p *program.Program, s program.Session) {
 	u := &unstructured.Unstructured{Object: s.CR}

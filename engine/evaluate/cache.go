@@ -26,7 +26,7 @@ const (
 	untranslated fallback = "untranslated" // the package says something that does not translate
 	guarded      fallback = "guarded"      // the template has no answer for these values
 	beyondLimit  fallback = "limit"        // something is beyond a limit
-	differed     fallback = "differed"     // a template said something else than CUE
+	differed     fallback = "differed"     // a template gave another result than CUE
 	unchecked    fallback = "unchecked"    // CUE has not evaluated the specification yet
 )
 
@@ -152,7 +152,7 @@ func (c *cache) clear() {
 	c.metrics.holds(0, 0)
 }
 
-// drop forgets the template at a place, which has said something else than CUE. There is no other one for
+// drop forgets the template at a place, which has gave another result than CUE. There is no other one for
 // the sessions that it was for.
 func (c *cache) drop(at place) {
 	c.mu.Lock()

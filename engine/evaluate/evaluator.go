@@ -31,7 +31,7 @@ type Options struct {
 	Suspect func(namespace string) bool
 	// Metrics count; nil counts nothing.
 	Metrics *Metrics
-	// Differs is called when a template said something else than CUE of a session, after Epoch
+	// Differs is called when a template gave another result than CUE of a session, after Epoch
 	// has another value.
 	Differs func(ctx context.Context, s program.Session)
 	// Now is the clock.
@@ -88,7 +88,7 @@ type Evaluator struct {
 	metrics packageMetrics
 	// number is the number of this Evaluator in the process.
 	number int64
-	// differences is how many templates have said something else than CUE.
+	// differences is how many templates have gave another result than CUE.
 	differences atomic.Int64
 	// hits counts the answers of templates.
 	hits atomic.Int64

@@ -41,7 +41,7 @@ func NewMetrics() *Metrics {
 		fallbacks:   counter("evaluation_fallbacks_total", "Evaluations that no template had an answer for, by the reason.", "reason"),
 		compiles:    counter("template_compiles_total", "Sessions that were compiled, by the result: template, untranslated, faulty or unfinished.", "result"),
 		assemblies:  counter("template_assemblies_total", "Templates that were made of parts of others, without CUE."),
-		differences: counter("template_differences_total", "Templates that said something else than CUE, and were dropped."),
+		differences: counter("template_differences_total", "Templates that gave another result than CUE, and were dropped."),
 		templates:   gauge("templates", "Templates that a package has."),
 		bytes:       gauge("template_bytes", "Memory that the templates of a package take, about."),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{

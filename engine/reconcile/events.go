@@ -43,7 +43,7 @@ func (s *state) recordObjectEvents(happened []rollout.Event) {
 func TemplateDiffers() rollout.Event {
 	return rollout.Event{
 		Reason: "TemplateDiffers", Warning: true,
-		Message: "a compiled template said something else than CUE: it is not used any more, and every resource of the kind is reconciled again; this is a fault of the operator, please report it with the resource and the package",
+		Message: "a compiled template gave another result than CUE: it is not used any more, and every resource of the kind is reconciled again; this is a fault of the operator, please report it with the resource and the package",
 	}
 }
 

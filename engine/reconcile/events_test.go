@@ -81,7 +81,7 @@ components: front: {
 	})
 	b.now = b.now.Add(rollout.RejectedRetryAfter)
 	b.steps()
-	b.expectEvents("it is offered again, and cannot be changed", "Deleted: Deleted ConfigMap default/settings of component web to create it anew",
+	b.expectEvents("it is offered again, and cannot be changed", "Deleted: Deleted ConfigMap default/settings of component web to recreate it",
 		"Created: Created ConfigMap default/settings of component web", "BecameReady: all components are verified: 2/2")
 
 	b.memory.SetAdmission(func(before, after *unstructured.Unstructured) error {

@@ -185,7 +185,7 @@ func (r *run) collect(name string, a application) bool {
 	}
 	r.inventory = r.inventory.WithDigests(r.in.Owner.Namespace, a.inSync...)
 	for _, d := range a.recreated {
-		r.eventf("Deleted", "Deleted %s of component %s to create it anew", d.Ref(), d.Component)
+		r.eventf("Deleted", "Deleted %s of component %s to recreate it", d.Ref(), d.Component)
 		delete(r.live[name], d.Object)
 		delete(r.written, d.Ref().Identity())
 	}

@@ -201,7 +201,7 @@ func (ap applier) remedy(ctx context.Context, s decision, err error) string {
 	refused := ap.Cluster.Probe(ctx, s.want.Manifest)
 	switch recreated := s.want.Policy.Apply == program.RecreateOnImmutable; {
 	case refused == nil && !recreated:
-		return fmt.Sprintf("; as a new object it would be accepted: policy: %s: apply: \"recreateOnImmutable\" deletes it, with all that belongs to it, and creates it anew, \"createOnly\" leaves it as it is, and a hook is run for each change", s.want.Object)
+		return fmt.Sprintf("; as a new object it would be accepted: policy: %s: apply: \"recreateOnImmutable\" deletes it, with all that belongs to it, and recreates it, \"createOnly\" leaves it as it is, and a hook is run for each change", s.want.Object)
 	case isRefusedCreation(refused) && recreated && !cluster.RefusesChange(refused):
 		text := refused.Error()
 		if s.want.Key != "" {

@@ -95,6 +95,7 @@ func TestManyEventsCostFewComparisons(t *testing.T) {
 						c.SetAnnotations(map[string]string{"n": fmt.Sprint(n)})
 						p.put(c)
 					}
+					synctest.Wait() // a watch of the fake client panics if a hundred events wait
 					p.pass(row.every)
 				}
 				p.settled()

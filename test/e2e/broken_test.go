@@ -234,7 +234,7 @@ func TestProcessWithABrokenPackageLeavesResourcesToWhoeverServesThem(t *testing.
 	s.WaitUntilIdle()
 	same.breakSource()
 	second := s.StartOperator(same.Dir)
-	second.ExpectLog("another process serves the kind", "twoprocesses")
+	second.ExpectLog("another process serves its kind", "twoprocesses")
 	s.WaitUntilIdle()
 	u := s.ExpectObject(cr, "to be Ready", isNotReportedBroken)
 	for _, kind := range []string{"Ready", "Stalled"} {

@@ -60,7 +60,7 @@ func TestADatabaseFromItsFirstServerToItsDeletion(t *testing.T) {
 		step{"a version is not taken back", func(s *env) {
 			s.expectRefused(cr, harness.Spec(map[string]any{"version": 16}), "spec.version", "cannot be read by an older one")
 		}},
-		step{"a migration that fails holds the replicas until it is mended", func(s *env) {
+		step{"a migration that fails holds the replicas until it is fixed", func(s *env) {
 			before := s.ExpectObject(replicas, "to exist", harness.Exists).GetGeneration()
 			s.Patch(cr, harness.Spec(map[string]any{"version": 18, "migration": unschedulableHook}))
 			s.T.Log(s.ExpectNotReady(cr, "ObjectFailed", "migrate: ", "Job "+s.Namespace+"/ledger-migrate", "DeadlineExceeded"))
