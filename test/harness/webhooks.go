@@ -27,16 +27,26 @@ const (
 	freePorts     = 10_000
 )
 
-// FreePort returns a port that is free now, and that no connection takes.
+// FreePort returns a port that is free now, that no connection takes, and that no other test gets before this one has ended, of any
+// process: until an operator listens to it, another test may find it free. The port of UDP with the same number, which nobody uses,
+// says that it is taken.
 func FreePort(t *testing.T) string {
 	t.Helper()
 	for range 100 {
 		port := strconv.Itoa(firstFreePort + rand.IntN(freePorts))
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
-		if err == nil {
-			l.Close()
-			return port
+		address := net.JoinHostPort("127.0.0.1", port)
+		taken, err := net.ListenPacket("udp", address)
+		if err != nil {
+			continue
 		}
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			taken.Close()
+			continue
+		}
+		l.Close()
+		t.Cleanup(func() { taken.Close() })
+		return port
 	}
 	t.Fatal("no port is free")
 	return ""
