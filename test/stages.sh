@@ -25,7 +25,7 @@ install='./test/install'
 # Packages that run things at the same time; the others have nothing that could race.
 race='./cmd/operetta ./engine/admission ./engine/capsule ./engine/cluster ./engine/compile ./engine/controller ./engine/controller/metrics ./engine/controller/watch ./engine/dryrun
 	./engine/dryrun/diff ./engine/evaluate ./engine/explain ./engine/graph/picture ./engine/history ./engine/migration ./engine/ownership ./engine/packages ./engine/plan ./engine/program ./engine/reconcile ./engine/redact
-	./engine/registry ./engine/rollout ./engine/shadow ./engine/source ./engine/ui ./engine/worker ./schemas ./test/architecture ./test/demo ./test/eval ./test/internal/binary ./test/internal/child ./test/internal/gotool
+	./engine/registry ./engine/rollout ./engine/shadow ./engine/source ./engine/ui ./engine/worker ./schemas ./test/architecture ./test/demo ./test/eval ./test/harness ./test/internal/binary ./test/internal/child ./test/internal/gotool
 	./test/internal/screen ./test/machine ./test/mutate ./test/mutate/mutant ./test/registrytest/cmd/registry'
 # Packages whose tests run in memory, and here on an API server.
 live='./engine/cluster ./engine/rollout'
